@@ -1,0 +1,36 @@
+"""What the layers above need of a stopped program."""
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from dap_agent.errors import DapAgentError
+
+if TYPE_CHECKING:
+    from dap_agent.session.snapshot import Snapshot
+
+
+class ProgramResumed(DapAgentError):
+    """The stop that was asked about is over: the program was resumed or has ended."""
+
+
+class InspectionError(DapAgentError):
+    """The question cannot be answered at this stop; the message says what can be asked."""
+
+
+class StoppedProgram(Protocol):
+    """A program paused at an exception, with the powers that the tools use."""
+
+    @property
+    def snapshot(self) -> "Snapshot":
+        """The picture taken at the stop."""
+
+    async def frame(self, number: int) -> dict[str, Any]:
+        """One frame with its source and locals (a `Frame` of `schemas/snapshot.schema.json`)."""
+
+    async def variable(self, frame: int, path: str, start: int = 0, count: int = 50) -> dict[str, Any]:
+        """The value at *path* (`order.items[3].price`) in frame number *frame*, children *start* to *start + count*."""
+
+    async def members(self, frame: int, path: str) -> dict[str, Any]:
+        """The attributes and methods of the object at *path*, without running properties."""
+
+    async def evaluate(self, frame: int, code: str, timeout: float = 5.0) -> dict[str, Any]:
+        """Run *code* in the frame, for at most *timeout* seconds; value, output and error."""
