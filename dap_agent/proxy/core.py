@@ -1,0 +1,397 @@
+"""The relay as pure logic: messages in, effects out. No I/O, no clock, no asyncio.
+
+Two sequence spaces: what goes to the adapter is numbered here, whoever caused it; what goes to the client is numbered
+here too. So our own requests can be put between the client's without either side noticing.
+
+Every method returns the list of effects to carry out, in order.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dap_agent.proxy.capabilities import RESUMING, announced, refusal
+from dap_agent.proxy.effects import Answer, Effect, Fail, HangUp, Note, Publish, Serve, ToAdapter, ToClient
+from dap_agent.proxy.epochs import Epochs
+from dap_agent.wire.frames import Frame
+from dap_agent.wire.messages import InvalidMessage, Message, body_of, dumps, error_response, event, request, response
+
+MAX_IN_FLIGHT = 10_000  # unanswered requests per origin; a peer that asks on without waiting gets errors then
+MAX_COMPLAINTS = 10  # what a peer is told about its broken messages, before they are dropped in silence
+
+_PARTING = frozenset({"disconnect", "terminate"})
+_RESUMED = "The program was resumed before '{}' was answered, so what it asked about is no longer there."
+_BUSY = "Too many requests are waiting for an answer; '{}' was not passed on. Wait for some answers first."
+
+
+@dataclass(slots=True)
+class _Route:
+    """Where the answer to a request that the adapter has not answered yet goes."""
+
+    command: str
+    epoch: int  # in which it was sent
+    client_seq: int | None = None  # of the client's request; None: ours
+    token: int = 0  # of our own request
+    bound: bool = False  # our own, and worthless once the epoch is over
+
+
+class Proxy:
+    """One adapter session.
+
+    Attributes:
+        capabilities: what the adapter has announced so far.
+        handled: commands of reverse requests (adapter to client) that are answered here by `Serve` and `reply`.
+        gone: None while the adapter lives, else the sentence that says how it ended.
+    """
+
+    def __init__(self) -> None:
+        self.capabilities: dict[str, Any] = {}
+        self.handled: set[str] = set()
+        self.gone: str | None = None
+        self._epochs = Epochs()
+        self._adapter_seq = 0
+        self._client_seq = 0
+        self._token = 0
+        self._routes: dict[int, _Route] = {}  # by the number the adapter knows
+        self._own: dict[int, int] = {}  # token -> that number
+        self._asked_client: dict[int, tuple[int, str]] = {}  # client's number -> (adapter's number, command)
+        self._asked_us: dict[int, tuple[int, str]] = {}  # token -> (adapter's number, command)
+        self._client = False
+        self._client_waiting = 0  # routes of the client
+        self._parting = False  # the client has asked for the end
+        self._terminated = False  # the client has been told of the end
+        self._complaints = {"adapter": 0, "client": 0}
+        # Issues to come hang their policies in here: one entry per message that is more than passed on.
+        self._on_event: dict[str, Callable[[Frame], list[Effect]]] = {
+            "stopped": self._stopped_event,
+            "continued": self._continued_event,
+            "capabilities": self._capabilities_event,
+            "terminated": self._terminated_event,
+            "exited": self._continued_event,
+        }
+
+    # What the owner may ask
+
+    @property
+    def epoch(self) -> int:
+        """The number of the stop epoch: what was read in one epoch is valid in no other."""
+        return self._epochs.number
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the debuggee is paused."""
+        return self._epochs.stopped
+
+    @property
+    def parting(self) -> bool:
+        """Whether the client has asked for the end by `disconnect`."""
+        return self._parting
+
+    @property
+    def in_flight(self) -> int:
+        """Requests that the adapter has not answered yet, the client's and ours."""
+        return len(self._routes)
+
+    # Our own requests
+
+    def ask(
+        self, command: str, arguments: Mapping[str, Any] | None = None, *, epoch: int | None = None
+    ) -> tuple[int, list[Effect]]:
+        """Send the adapter a request of our own; the client sees nothing of it.
+
+        Args:
+            epoch: if given, the request is about this stop: it fails with "resumed" as soon as the stop is over.
+
+        Returns:
+            A token, which `Answer` or `Fail` will name exactly once (`Fail` maybe at once), and the effects.
+
+        Raises:
+            ValueError, TypeError, RecursionError: *arguments* cannot be written as JSON.
+        """
+        self._token += 1
+        token = self._token
+        refused = refusal(command, self.capabilities)
+        if self.gone is not None:
+            return token, [Fail(token, "closed", self.gone)]
+        if refused is not None:
+            return token, [Fail(token, "unsupported", refused)]
+        if epoch is not None and (epoch != self.epoch or not self.stopped):
+            return token, [Fail(token, "resumed", _RESUMED.format(command))]
+        if len(self._own) >= MAX_IN_FLIGHT:
+            return token, [Fail(token, "busy", _BUSY.format(command))]
+        seq = self._adapter_seq + 1
+        body = dumps(request(command, arguments, seq=seq))
+        self._adapter_seq = seq
+        self._own[token] = seq
+        self._expect(seq, _Route(command, self.epoch, token=token, bound=epoch is not None))
+        return token, [ToAdapter(body)]
+
+    def give_up(self, token: int) -> None:
+        """Forget our own request *token*, as its deadline has passed: no effect names it again."""
+        seq = self._own.pop(token, None)
+        if seq is not None:
+            self._routes.pop(seq, None)
+
+    def reply(self, token: int, body: Mapping[str, Any] | None = None, *, error: str | None = None) -> list[Effect]:
+        """Answer the reverse request that `Serve` named: with *body*, or with the sentence *error*."""
+        asked = self._asked_us.pop(token, None)
+        if asked is None or self.gone is not None:
+            return []
+        seq, command = asked
+        answer = response(seq, command, body) if error is None else error_response(seq, command, error)
+        return [self._to_adapter(answer)]
+
+    # The client
+
+    def client_arrived(self) -> None:
+        """A client is connected from now on."""
+        if self._client:
+            raise RuntimeError("there is a client already")
+        self._client = True
+        self._parting = False
+
+    def client_gone(self) -> list[Effect]:
+        """The client's connection is over. What it was asked is answered for it, what it asked is forgotten."""
+        self._client = False
+        self._client_waiting = 0
+        self._routes = {seq: route for seq, route in self._routes.items() if route.client_seq is None}
+        asked, self._asked_client = self._asked_client, {}
+        if self.gone is not None:
+            return []
+        text = "The client is gone, so '{}' cannot be answered."
+        return [self._to_adapter(error_response(seq, cmd, text.format(cmd))) for seq, cmd in asked.values()]
+
+    def client_broken(self, text: str) -> list[Effect]:
+        """The client's stream cannot be read any more: tell it and hang up. `client_gone` follows."""
+        return [*self._tell(text), HangUp()]
+
+    def from_client(self, body: bytes) -> list[Effect]:
+        """The client has sent *body*."""
+        try:
+            frame = Frame.parse(body)
+            if frame.kind == "request":
+                return self._client_request(frame)
+            if frame.kind == "response":
+                return self._client_response(frame)
+            raise InvalidMessage(f"A client sends requests and responses, not a message of type {frame.kind!r:.80}.")
+        except InvalidMessage as error:
+            if error.seq is None and not self._may_complain("client"):
+                return []
+            return [self._to_client(error_response(error.seq or 0, error.command or "", error.message))]
+
+    def _client_request(self, frame: Frame) -> list[Effect]:
+        command = frame.name
+        if self.gone is not None:
+            if command in _PARTING:
+                return [self._to_client(response(frame.seq, command))]
+            return [self._to_client(error_response(frame.seq, command, self.gone))]
+        refused = refusal(command, self.capabilities)
+        if refused is None and self._client_waiting >= MAX_IN_FLIGHT:
+            refused = _BUSY.format(command)
+        if refused is not None:
+            return [self._to_client(error_response(frame.seq, command, refused))]
+        seq = self._adapter_seq + 1
+        try:
+            body = frame.renumbered(seq)
+        except InvalidMessage as error:
+            return [self._to_client(error_response(frame.seq, command, error.message))]
+        self._adapter_seq = seq
+        self._client_waiting += 1
+        self._parting = self._parting or command == "disconnect"
+        self._expect(seq, _Route(command, self.epoch, client_seq=frame.seq))
+        return [ToAdapter(body)]
+
+    def _client_response(self, frame: Frame) -> list[Effect]:
+        asked = self._asked_client.pop(frame.request_seq, None)
+        if asked is None or self.gone is not None:
+            return []  # an answer to nothing
+        try:
+            body = frame.renumbered(self._adapter_seq + 1, asked[0])
+        except InvalidMessage as error:
+            return [self._to_adapter(error_response(*asked, error.message))]
+        self._adapter_seq += 1
+        return [ToAdapter(body)]
+
+    # The adapter
+
+    def from_adapter(self, body: bytes) -> list[Effect]:
+        """The adapter has sent *body*."""
+        try:
+            frame = Frame.peek(body)
+            if frame.kind == "event":
+                handler = self._on_event.get(frame.name)
+                return self._pass_event(frame) if handler is None else handler(frame)
+            if frame.kind == "response":
+                return self._adapter_response(frame)
+            if frame.kind == "request":
+                return self._adapter_request(frame)
+            return self._pass(frame)
+        except InvalidMessage as error:
+            text = f"The debug adapter sent a message that was dropped. {error.message}"
+            return self._tell(text) if self._may_complain("adapter") else []
+
+    def adapter_gone(self, text: str) -> list[Effect]:
+        """The adapter's connection is over; *text* says how. Everyone who waits for it is answered."""
+        if self.gone is not None:
+            return []
+        self.gone = text
+        effects: list[Effect] = []
+        routes, self._routes, self._own, self._client_waiting = self._routes, {}, {}, 0
+        self._asked_client.clear()
+        self._asked_us.clear()
+        for route in routes.values():
+            if route.client_seq is None:
+                effects.append(Fail(route.token, "closed", text))
+            elif route.command in _PARTING:
+                effects.append(self._to_client(response(route.client_seq, route.command)))
+            else:
+                effects.append(self._to_client(error_response(route.client_seq, route.command, text)))
+        self._epochs.resumed()
+        if not self._parting and not self._terminated:
+            effects += self._tell(text)
+            if self._client:
+                effects.append(self._to_client(event("terminated")))
+                self._terminated = True
+        return effects
+
+    def _adapter_response(self, frame: Frame) -> list[Effect]:
+        route = self._routes.pop(frame.request_seq, None)
+        if route is None:
+            return []  # late, twice, or to nothing
+        effects: list[Effect] = []
+        if route.command in RESUMING and self._epochs.resume_answered(frame.success, route.epoch):
+            effects += self._stop_over()
+        if route.client_seq is None:
+            return [*effects, self._own_response(route, frame)]
+        self._client_waiting -= 1
+        try:
+            if route.command == "initialize" and frame.success:
+                return [*effects, self._initialize_response(route.client_seq, frame)]
+            body = frame.renumbered(self._client_seq + 1, route.client_seq)
+        except InvalidMessage as error:
+            return [*effects, self._to_client(error_response(route.client_seq, route.command, error.message))]
+        self._client_seq += 1
+        return [*effects, ToClient(body)]
+
+    def _own_response(self, route: _Route, frame: Frame) -> Effect:
+        self._own.pop(route.token, None)
+        try:
+            message = frame.message
+        except InvalidMessage as error:
+            return Fail(route.token, "invalid", error.message)
+        if not frame.success:
+            return Fail(route.token, "refused", _failure(message))
+        if route.command == "initialize":
+            self.capabilities.update(body_of(message))
+        return Answer(route.token, message)
+
+    def _initialize_response(self, client_seq: int, frame: Frame) -> Effect:
+        body = body_of(frame.message)
+        self.capabilities.update(body)
+        shown = announced(body)
+        if shown != body:
+            frame = Frame.of({**frame.message, "body": shown})
+        self._client_seq += 1
+        return ToClient(frame.renumbered(self._client_seq, client_seq))
+
+    def _adapter_request(self, frame: Frame) -> list[Effect]:
+        # The place for children: `connect` of startDebugging (and of the debugpyAttach event) has to name a listener of
+        # ours for a child's client to be relayed too. As it is, they connect to the adapter directly.
+        if len(self._asked_client) + len(self._asked_us) >= MAX_IN_FLIGHT:
+            return [self._to_adapter(error_response(frame.seq, frame.name, _BUSY.format(frame.name)))]
+        if frame.name in self.handled:
+            self._token += 1
+            self._asked_us[self._token] = (frame.seq, frame.name)
+            return [Serve(self._token, frame.message)]
+        if not self._client:
+            text = f"There is no client that could do '{frame.name}'."
+            return [self._to_adapter(error_response(frame.seq, frame.name, text))]
+        body = frame.renumbered(self._client_seq + 1)
+        self._client_seq += 1
+        self._asked_client[self._client_seq] = (frame.seq, frame.name)
+        return [ToClient(body)]
+
+    # Events that mean something here
+
+    def _stopped_event(self, frame: Frame) -> list[Effect]:
+        before = self._stop_over() if self._epochs.stop() else []
+        return [*before, *self._pass_event(frame)]
+
+    def _continued_event(self, frame: Frame) -> list[Effect]:
+        before = self._stop_over() if self._epochs.resumed() else []
+        return [*before, *self._pass_event(frame)]
+
+    def _capabilities_event(self, frame: Frame) -> list[Effect]:
+        changed = body_of(frame.message).get("capabilities")
+        if isinstance(changed, dict):
+            self.capabilities.update(changed)
+            if announced(changed) != changed:
+                body = {**body_of(frame.message), "capabilities": announced(changed)}
+                frame = Frame.of(event("capabilities", body))
+        return self._pass_event(frame)
+
+    def _terminated_event(self, frame: Frame) -> list[Effect]:
+        self._terminated = True
+        return self._continued_event(frame)
+
+    def _stop_over(self) -> list[Effect]:
+        """The epoch has changed: our own requests that were about the last stop will not be waited for."""
+        over = [(seq, route) for seq, route in self._routes.items() if route.bound and route.epoch != self.epoch]
+        effects: list[Effect] = []
+        for seq, route in over:
+            del self._routes[seq]
+            del self._own[route.token]
+            effects.append(Fail(route.token, "resumed", _RESUMED.format(route.command)))
+        return effects
+
+    # Small parts
+
+    def _expect(self, seq: int, route: _Route) -> None:
+        self._routes[seq] = route
+        if route.command in RESUMING:
+            self._epochs.resume_sent()
+
+    def _pass_event(self, frame: Frame) -> list[Effect]:
+        return [Publish(frame), *self._pass(frame)]
+
+    def _pass(self, frame: Frame) -> list[Effect]:
+        if not self._client:
+            return []
+        body = frame.renumbered(self._client_seq + 1)
+        self._client_seq += 1
+        return [ToClient(body)]
+
+    def _to_adapter(self, message: Message) -> Effect:
+        self._adapter_seq += 1
+        return ToAdapter(dumps({**message, "seq": self._adapter_seq}))
+
+    def _to_client(self, message: Message) -> Effect:
+        self._client_seq += 1
+        return ToClient(dumps({**message, "seq": self._client_seq}))
+
+    def _tell(self, text: str) -> list[Effect]:
+        """Bring *text* before whoever is there."""
+        if not self._client:
+            return [Note(text)]
+        return [
+            Note(text),
+            self._to_client(event("output", {"category": "important", "output": f"dap-agent: {text}\n"})),
+        ]
+
+    def _may_complain(self, peer: str) -> bool:
+        self._complaints[peer] += 1
+        return self._complaints[peer] <= MAX_COMPLAINTS
+
+
+def _failure(message: Message) -> str:
+    """The sentence in a failed response: debugpy's is in `message`, the specification's also in `body.error`."""
+    text = message.get("message")
+    error = body_of(message).get("error")
+    if isinstance(error, dict) and isinstance(error.get("format"), str):
+        long: str = error["format"]
+        variables = error.get("variables")
+        for name, value in variables.items() if isinstance(variables, dict) else ():
+            long = long.replace("{" + str(name) + "}", str(value))
+        if not isinstance(text, str) or len(long) > len(text):
+            text = long
+    return text if isinstance(text, str) and text else "The debug adapter gave no reason."

@@ -1,0 +1,73 @@
+"""What the core asks `server` to do. Plain data, in the order in which it is to be done."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from dap_agent.wire.frames import Frame
+from dap_agent.wire.messages import Message
+
+# refused: the adapter answered `success: false`; unsupported: not sent, the adapter did not announce it; closed: the
+# adapter is gone; resumed: the stop it was about is over; invalid: the answer cannot be read; busy: too many at once.
+# `server` adds timeout.
+Reason = Literal["refused", "unsupported", "closed", "resumed", "invalid", "busy", "timeout"]
+
+
+@dataclass(slots=True)
+class ToAdapter:
+    """Write this body to the adapter."""
+
+    body: bytes
+
+
+@dataclass(slots=True)
+class ToClient:
+    """Write this body to the client."""
+
+    body: bytes
+
+
+@dataclass(slots=True)
+class Publish:
+    """An event came from the adapter: tell our own subscribers."""
+
+    frame: Frame
+
+
+@dataclass(slots=True)
+class Answer:
+    """Our own request number *token* was answered with success."""
+
+    token: int
+    response: Message
+
+
+@dataclass(slots=True)
+class Fail:
+    """Our own request number *token* has failed or will not be answered; *text* is a sentence for the user."""
+
+    token: int
+    reason: Reason
+    text: str
+
+
+@dataclass(slots=True)
+class Serve:
+    """The adapter asks something that we answer ourselves, by `Proxy.reply(token, ...)`."""
+
+    token: int
+    request: Message
+
+
+@dataclass(slots=True)
+class Note:
+    """Something odd happened that has no other addressee; keep it for error messages."""
+
+    text: str
+
+
+@dataclass(slots=True)
+class HangUp:
+    """End the connection to the client, after what was written to it is out."""
+
+
+Effect = ToAdapter | ToClient | Publish | Answer | Fail | Serve | Note | HangUp

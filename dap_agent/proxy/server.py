@@ -1,0 +1,428 @@
+"""The only file that opens pipes and sockets: carries out the effects of `core`.
+
+Built on asyncio protocols, one write per batch of messages read, since that is what keeps a relay cheap.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import IO, Any
+
+from dap_agent.errors import DapAgentError
+from dap_agent.proxy.core import Proxy
+from dap_agent.proxy.effects import Answer, Effect, Fail, HangUp, Note, Publish, Reason, Serve, ToAdapter, ToClient
+from dap_agent.proxy.links import Child, Link, WriteSide
+from dap_agent.wire.framing import FramingError
+from dap_agent.wire.messages import InvalidMessage, Message, body_of
+
+_STEP = 2.0  # seconds an adapter has to end after each of: end of input, SIGTERM, SIGKILL
+_STDERR_LINES = 50
+_STDERR_SHOWN = 5
+_EXIT_GRACE = 2.0  # seconds a client has to leave once its adapter is gone
+
+
+class AdapterFailed(DapAgentError):
+    """The debug adapter could not be started or reached."""
+
+
+class RequestFailed(DapAgentError):
+    """A request of ours has failed.
+
+    Attributes:
+        command: the request's command.
+        text: what is known of why; of a refusal, the adapter's own words.
+        reason: "refused" (the adapter said no), "unsupported" (it did not announce the request, which was not sent),
+            "timeout", "closed" (the adapter is gone), "resumed" (the stop that was asked about is over), "invalid"
+            (the request or the answer is not valid), "busy" (too many requests are waiting).
+    """
+
+    def __init__(self, command: str, reason: Reason, text: str) -> None:
+        super().__init__(f"The debug adapter refused '{command}': {text}" if reason == "refused" else text)
+        self.command = command
+        self.reason: Reason = reason
+        self.text = text
+
+
+class ProxyServer:
+    """A debug adapter, our own requests to it, and (if `serve_client` or `serve_pipes` is called) a client before it.
+
+    Made by `spawn` or `connect`; ended by `close`. Belongs to the event loop that it was made in.
+    """
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._core = Proxy()
+        self._adapter = Link(self._from_adapter)
+        self._client: Link | None = None
+        self._process: asyncio.SubprocessTransport | None = None
+        self._child: Child | None = None
+        self._name = "The debug adapter"
+        self._stderr: deque[str] = deque(maxlen=_STDERR_LINES)
+        self._answers: dict[int, tuple[str, asyncio.Future[Message]]] = {}
+        self._subscribers: list[Callable[[Message], None]] = []
+        self._handlers: dict[str, Callable[[Message], Awaitable[Mapping[str, Any] | None]]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._closing: asyncio.Task[None] | None = None
+        self._adapter.closed.add_done_callback(lambda _: self._adapter_lost())
+
+    @classmethod
+    async def spawn(
+        cls, command: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: str | os.PathLike[str] | None = None
+    ) -> "ProxyServer":
+        """Start *command* and speak with it over its standard input and output.
+
+        It gets a session of its own, so that a terminal's Ctrl-C does not reach it. It ends when we do, whatever ends
+        us, as its standard input ends then (debugpy.adapter heeds that).
+
+        Args:
+            command: the program and its arguments.
+            env: its whole environment; None: ours.
+            cwd: its working directory; None: ours.
+
+        Raises:
+            AdapterFailed: it cannot be started.
+        """
+        self = cls()
+        child = self._child = Child(self._adapter, self._stderr)
+        try:
+            transport, _ = await self._loop.subprocess_exec(
+                lambda: child, *command, env=dict(env) if env is not None else None, cwd=cwd, start_new_session=True
+            )
+        except (OSError, ValueError) as error:
+            self._adapter.closed.cancel()
+            reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+            raise AdapterFailed(
+                f"The debug adapter '{command[0]}' cannot be started: {reason}. Check that the interpreter exists."
+            ) from error
+        self._process = transport
+        return self
+
+    @classmethod
+    async def connect(cls, host: str, port: int, *, timeout: float = 10, retry: bool = False) -> "ProxyServer":
+        """Speak with an adapter that listens on *host*:*port*.
+
+        Args:
+            timeout: seconds that connecting may take.
+            retry: whether to try again until then if nobody listens there yet.
+
+        Raises:
+            AdapterFailed: it cannot be reached in time.
+        """
+        self = cls()
+        self._name = f"The debug adapter at {host}:{port}"
+        deadline = self._loop.time() + timeout
+        while True:
+            try:
+                transport, _ = await asyncio.wait_for(
+                    self._loop.create_connection(lambda: self._adapter, host, port), deadline - self._loop.time()
+                )
+                break
+            except (OSError, asyncio.TimeoutError) as error:
+                if retry and isinstance(error, ConnectionRefusedError) and self._loop.time() + 0.05 < deadline:
+                    await asyncio.sleep(0.05)
+                    continue
+                self._adapter.closed.cancel()
+                reason = (
+                    f"no answer within {timeout:g} s" if isinstance(error, asyncio.TimeoutError) else error.strerror
+                )
+                raise AdapterFailed(
+                    f"{self._name} cannot be reached: {reason or error}. Check that a debug server listens there."
+                ) from error
+        _no_delay(transport.get_extra_info("socket"))
+        return self
+
+    # What may be asked
+
+    @property
+    def capabilities(self) -> dict[str, Any]:
+        """What the adapter has announced so far (the specification's `Capabilities`)."""
+        return dict(self._core.capabilities)
+
+    @property
+    def epoch(self) -> int:
+        """The stop epoch: changes at every stop and every resume; ids read in one epoch are worthless in any other."""
+        return self._core.epoch
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the debuggee is paused."""
+        return self._core.stopped
+
+    @property
+    def gone(self) -> str | None:
+        """None while the adapter can be asked, else the sentence that says how it ended."""
+        return self._core.gone
+
+    @property
+    def last_words(self) -> list[str]:
+        """The last lines (at most 50) of the adapter's standard error, and what was odd in what it sent."""
+        return list(self._stderr)
+
+    async def request(
+        self,
+        command: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        timeout: float = 30.0,
+        epoch: int | None = None,
+    ) -> dict[str, Any]:
+        """Ask the adapter; the client sees nothing of it.
+
+        Args:
+            arguments: the request's `arguments`.
+            timeout: seconds until it counts as failed; a later answer is dropped.
+            epoch: the stop that it is about; it fails at once when that stop is over.
+
+        Returns:
+            The body of the response; empty if it has none.
+
+        Raises:
+            RequestFailed: with the reason.
+        """
+        try:
+            token, effects = self._core.ask(command, arguments, epoch=epoch)
+        except (TypeError, ValueError, RecursionError) as error:
+            text = f"The arguments of '{command}' cannot be written as JSON: {error}."
+            raise RequestFailed(command, "invalid", text) from error
+        answer: asyncio.Future[Message] = self._loop.create_future()
+        self._answers[token] = (command, answer)
+        try:
+            self._apply(effects)
+            return body_of(await asyncio.wait_for(answer, timeout))
+        except asyncio.TimeoutError:
+            text = f"{self._name} did not answer '{command}' within {timeout:g} s."
+            raise RequestFailed(command, "timeout", text) from None
+        finally:
+            self._answers.pop(token, None)
+            self._core.give_up(token)
+
+    def subscribe(self, callback: Callable[[Message], None]) -> Callable[[], None]:
+        """Call *callback* with every event from the adapter, in order, on the loop; it must not change the message.
+
+        An event that came with or before a response is told before whoever awaits the response goes on. So subscribe
+        first, then ask.
+
+        Returns:
+            A function that ends it.
+        """
+        self._subscribers.append(callback)
+
+        def unsubscribe() -> None:
+            with contextlib.suppress(ValueError):
+                self._subscribers.remove(callback)
+
+        return unsubscribe
+
+    def handle(self, command: str, handler: Callable[[Message], Awaitable[Mapping[str, Any] | None]]) -> None:
+        """Answer the adapter's *command* requests (`runInTerminal`, `startDebugging`) here instead of by the client.
+
+        Args:
+            handler: gets the request, returns the body of the response; an exception is answered with its message.
+        """
+        self._handlers[command] = handler
+        self._core.handled.add(command)
+
+    # A client before the adapter
+
+    async def serve_client(self, connection: socket.socket) -> None:
+        """Relay the client at the other end of *connection*, which is closed in the end.
+
+        Returns when the client is gone, or shortly after the adapter is. Leaves the adapter as it is: `close` is next.
+        """
+        link = self._admit()
+        try:
+            connection.setblocking(False)
+            _no_delay(connection)
+            await self._loop.connect_accepted_socket(lambda: link, connection)
+            await self._serve(link)
+        finally:
+            self._dismiss(link)
+
+    async def serve_pipes(self, reader: IO[bytes], writer: IO[bytes]) -> None:
+        """Relay the client that writes what *reader* reads, as `serve_client` does. Closes both files in the end."""
+        link = self._admit()
+        try:
+            write, _ = await self._loop.connect_write_pipe(lambda: WriteSide(link), writer)
+            link.use(None, write)
+            await self._loop.connect_read_pipe(lambda: link, reader)
+            await self._serve(link)
+        finally:
+            self._dismiss(link)
+
+    def _admit(self) -> Link:
+        if self._client is not None:
+            raise DapAgentError("This debug session has a client already. End it there first.")
+        link = self._client = Link(self._from_client)
+        link.on_pressure = lambda high: self._adapter.hold("client") if high else self._adapter.release("client")
+        self._adapter.on_pressure = lambda high: link.hold("adapter") if high else link.release("adapter")
+        self._core.client_arrived()
+        return link
+
+    async def _serve(self, link: Link) -> None:
+        adapter = self._adapter.closed
+        await asyncio.wait({link.closed, adapter}, return_when=asyncio.FIRST_COMPLETED)
+        if not link.closed.done():
+            # The client has been told; it may have something left to say, such as `disconnect`.
+            await asyncio.wait({link.closed}, timeout=0 if self._core.parting else _EXIT_GRACE)
+            link.close()
+            await asyncio.wait({link.closed}, timeout=_EXIT_GRACE)
+
+    def _dismiss(self, link: Link) -> None:
+        link.abort()
+        self._client = None
+        self._adapter.on_pressure = lambda high: None
+        self._adapter.release("client")
+        self._apply(self._core.client_gone())
+
+    # The end
+
+    async def wait_closed(self) -> None:
+        """Return when the adapter is gone, for whatever reason; `gone` tells it."""
+        await asyncio.wait({self._adapter.closed})
+
+    async def close(self) -> None:
+        """End the adapter and the client's connection. May be called again, and from several tasks.
+
+        Sends nothing: the adapter's input ends; 2 s later it gets SIGTERM, 2 s later SIGKILL with its process group.
+        """
+        if self._closing is None:
+            self._closing = self._loop.create_task(self._close())
+        await asyncio.shield(self._closing)
+
+    async def __aenter__(self) -> "ProxyServer":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def _close(self) -> None:
+        self._apply(self._core.adapter_gone("The debug session was closed."))
+        if self._process is None or self._child is None:
+            self._adapter.close()
+            await asyncio.wait({self._adapter.closed}, timeout=_STEP)
+            self._adapter.abort()
+        else:
+            self._adapter.close_writing()
+            await self._end_process(self._process, self._child)
+        await asyncio.wait({self._adapter.closed})
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        if self._client is not None:
+            self._client.close()
+            await asyncio.wait({self._client.closed}, timeout=_EXIT_GRACE)
+            self._client.abort()
+
+    @staticmethod
+    async def _end_process(process: asyncio.SubprocessTransport, child: Child) -> None:
+        pid = process.get_pid()
+        for end in (None, signal.SIGTERM, signal.SIGKILL):
+            if child.exited.done():
+                break
+            with contextlib.suppress(ProcessLookupError):
+                if end is signal.SIGTERM:
+                    process.terminate()
+                elif end is signal.SIGKILL:
+                    os.killpg(pid, end)  # the leader is not reaped yet, so the group is surely its own
+            await asyncio.wait({child.exited}, timeout=_STEP)
+        process.close()
+        await asyncio.wait({child.over}, timeout=_STEP)
+
+    def _adapter_lost(self) -> None:
+        self._apply(self._core.adapter_gone(self._how_it_ended()))
+
+    def _how_it_ended(self) -> str:
+        status = self._process.get_returncode() if self._process is not None else None
+        text = f"{self._name} has ended"
+        if status is not None and status < 0:
+            text += f" (killed by signal {-status})"
+        elif status is not None:
+            text += f" (exit status {status})"
+        lines = [line for line in self._stderr if line][-_STDERR_SHOWN:]
+        return f"{text}. Its last words: {' / '.join(lines)}" if lines else f"{text}."
+
+    # Effects
+
+    def _from_adapter(self, bodies: list[bytes], error: FramingError | None) -> None:
+        effects: list[Effect] = []
+        for body in bodies:
+            effects += self._core.from_adapter(body)
+        self._apply(effects)
+        if error is not None and self._core.gone is None:
+            self._stderr.append(error.message)
+            self._apply(self._core.adapter_gone(f"{self._name} cannot be understood any more. {error.message}"))
+            self._adapter.abort()
+
+    def _from_client(self, bodies: list[bytes], error: FramingError | None) -> None:
+        effects: list[Effect] = []
+        for body in bodies:
+            effects += self._core.from_client(body)
+        if error is not None:
+            effects += self._core.client_broken(error.message)
+        self._apply(effects)
+
+    def _apply(self, effects: list[Effect]) -> None:
+        """Carry out *effects*: first what others wait for, in one write each, then what is ours."""
+        to_adapter = [effect.body for effect in effects if type(effect) is ToAdapter]
+        to_client = [effect.body for effect in effects if type(effect) is ToClient]
+        if to_adapter:
+            self._adapter.send(to_adapter)
+        if to_client and self._client is not None:
+            self._client.send(to_client)
+        for effect in effects:
+            if isinstance(effect, Publish):
+                if self._subscribers:
+                    self._publish(effect)
+            elif isinstance(effect, Answer | Fail):
+                self._settle(effect.token, effect)
+            elif isinstance(effect, Serve):
+                task = self._loop.create_task(self._answer_adapter(effect))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+            elif isinstance(effect, Note):
+                self._stderr.append(effect.text)
+            elif isinstance(effect, HangUp) and self._client is not None:
+                self._client.close()
+
+    def _publish(self, effect: Publish) -> None:
+        try:
+            message = effect.frame.message
+        except InvalidMessage as error:
+            self._stderr.append(error.message)
+            return
+        for callback in tuple(self._subscribers):
+            try:
+                callback(message)
+            except Exception as error:  # noqa: BLE001 - a listener's mistake must not cut the client off
+                self._loop.call_exception_handler(
+                    {"message": f"in a listener to '{effect.frame.name}'", "exception": error}
+                )
+
+    def _settle(self, token: int, effect: Answer | Fail) -> None:
+        command, answer = self._answers.get(token, ("", None))
+        if answer is None or answer.done():
+            return
+        if isinstance(effect, Answer):
+            answer.set_result(effect.response)
+        else:
+            answer.set_exception(RequestFailed(command, effect.reason, effect.text))
+
+    async def _answer_adapter(self, effect: Serve) -> None:
+        try:
+            body = await self._handlers[effect.request["command"]](effect.request)
+            effects = self._core.reply(effect.token, body)
+        except DapAgentError as error:
+            effects = self._core.reply(effect.token, error=error.message)
+        except Exception as error:  # noqa: BLE001 - whatever happens here, the adapter waits for an answer
+            effects = self._core.reply(effect.token, error=f"{type(error).__name__}: {error}")
+        self._apply(effects)
+
+
+def _no_delay(connection: socket.socket) -> None:
+    if connection.family in (socket.AF_INET, socket.AF_INET6):
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
