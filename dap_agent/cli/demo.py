@@ -1,0 +1,66 @@
+"""`dap-agent demo`: a small project with a bug in a new folder, and the main job on it."""
+
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from dap_agent.cli import run
+from dap_agent.cli.command_line import UsageError
+from dap_agent.cli.settings import Settings
+from dap_agent.session.launch import ProgramCommand
+
+PROGRAM = "bill.py"
+ARGUMENTS = ("data", "--month", "2024-05")
+HERE = Path(__file__).parent
+TURNS = HERE / "demo_turns.json"
+
+
+def command(directory: Path, settings_in: Callable[[Path], Settings]) -> int:
+    """Make the project and run its program under dap-agent.
+
+    Args:
+        directory: the new folder.
+        settings_in: loads the settings for a workspace.
+
+    Returns:
+        The exit status, as for `run`.
+
+    Raises:
+        UsageError: the folder has something in it already.
+    """
+    root = directory.expanduser().absolute()
+    copy_project(root)
+    settings = settings_in(root)
+    text = f"dap-agent: a small project with a bug is in {root}.\n"
+    if settings.model is None:
+        settings = replace(settings, model=f"scripted:{TURNS}")
+        text += (
+            "dap-agent: no model is configured, so the demo plays recorded turns of a model from its files.\n"
+            "           Everything else is real: the crash, the answers of the tools, proof, change, and second run.\n"
+            "           With --model PROVIDER:NAME a real model does it.\n"
+        )
+    shown = f"dap-agent run {PROGRAM} {' '.join(ARGUMENTS)}"
+    text += f"dap-agent: in that folder, this is the same as `{shown}`:\n"
+    if settings.json != "-":
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    program = ProgramCommand(settings.python, PROGRAM, False, ARGUMENTS, root)
+    return run.command(settings, program, root, unasked="auto")
+
+
+def copy_project(root: Path) -> None:
+    """Put the demo's project into a new or empty folder.
+
+    Raises:
+        UsageError: the folder has something in it, or cannot be made.
+    """
+    try:
+        if root.exists() and (not root.is_dir() or any(root.iterdir())):
+            raise UsageError(f"{root} is not empty: name a new folder, dap-agent demo DIR.")
+        shutil.copytree(
+            HERE / "demo_project", root, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__", "*.pyc")
+        )
+    except OSError as error:
+        raise UsageError(f"The demo cannot be put into {root}: {error.strerror or error}.") from error

@@ -1,0 +1,1 @@
+"""Monthly invoices of a small shop."""

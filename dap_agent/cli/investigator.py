@@ -1,0 +1,223 @@
+"""From a stop to an outcome: the model, the workspace, the journal and the budget of one run."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dap_agent.agent.budget import Budget
+from dap_agent.cli.command_line import UsageError
+from dap_agent.cli.interrupts import Interrupted, Interrupts
+from dap_agent.cli.json_report import Report
+from dap_agent.cli.settings import Settings
+from dap_agent.cli.ui import Ui
+from dap_agent.errors import DapAgentError
+
+if TYPE_CHECKING:
+    from dap_agent.agent.journal import Journal
+    from dap_agent.agent.outcome import Outcome
+    from dap_agent.fixes.workspace import Workspace
+    from dap_agent.models.base import Backend
+    from dap_agent.session.api import StoppedProgram
+
+NO_MODEL = (
+    "no model is configured, so the crash is only reported. Give one with --model, with DAP_AGENT_MODEL, or as `model` "
+    "in [tool.dap-agent] of pyproject.toml: anthropic:NAME (key in ANTHROPIC_API_KEY), openai:NAME (key in "
+    "OPENAI_API_KEY), or local:URL for a server of your own."
+)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """An investigation that is over.
+
+    Args:
+        outcome: its result.
+        journal: its file, still open for what the user decides.
+        workspace: where its changes go.
+    """
+
+    outcome: "Outcome"
+    journal: "Journal"
+    workspace: "Workspace"
+
+
+class Investigator:
+    """Looks into the stops of one run, with one budget for all of them.
+
+    Args:
+        settings: the user's.
+        root: the workspace's root.
+        command: the program, for the journal.
+        ui: told of everything.
+        report: gets the outcome.
+        interrupts: Ctrl-C ends an investigation.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        root: Path,
+        command: Sequence[str],
+        ui: Ui,
+        report: Report,
+        interrupts: Interrupts,
+    ) -> None:
+        self._settings = settings
+        self._root = root
+        self._command = command
+        self._ui = ui
+        self._report = report
+        self._interrupts = interrupts
+        self._budget = Budget(settings.max_turns, settings.max_tokens, settings.max_cost, settings.timeout)
+        self._backend: asyncio.Task[Backend] | None = None
+        self._told = False
+        self._over = False
+
+    def start(self) -> None:
+        """Begin to load the model's SDK beside the program's start; a missing key is told now, not at the crash.
+
+        Raises:
+            UsageError: the model's name cannot be understood.
+        """
+        spec = self._settings.model
+        if spec is None or self._settings.show_prompt:
+            return
+        from dap_agent.models import registry
+
+        try:
+            provider, _ = registry.split(spec)
+        except DapAgentError as error:
+            raise UsageError(error.message) from error
+        if provider not in registry.providers():
+            raise UsageError(
+                f"There is no model provider {provider!r}. The providers are {', '.join(registry.providers())}."
+            )
+        self._backend = asyncio.ensure_future(asyncio.to_thread(registry.create, spec))
+        self._backend.add_done_callback(self._loaded)
+
+    async def examine(self, program: "StoppedProgram") -> Finding | None:
+        """Investigate a stop if that is possible and still wanted.
+
+        Returns:
+            The finding; None if there was no investigation, or none that came to an end.
+        """
+        if self._over:
+            return None
+        if self._settings.show_prompt:
+            self._over = True
+            self._show_prompt(program)
+            return None
+        backend = await self._model()
+        if backend is None:
+            self._over = True
+            return None
+        try:
+            return await self._investigate(program, backend)
+        except Interrupted:
+            self._over = True
+            self._ui.idle()
+            self._ui.note("the investigation was ended by a signal; the program goes on.", "bad")
+        except DapAgentError as error:
+            self._ui.idle()
+            self._ui.note(error.message, "bad")
+            self._report.error = error.message
+        except Exception as error:  # noqa: BLE001 - whatever goes wrong in here, the user's program has to go on
+            from dap_agent.cli import failure
+
+            self._over = True
+            self._ui.idle()
+            self._report.error = failure.describe(error)
+            self._ui.note(self._report.error, "bad")
+        return None
+
+    async def aclose(self) -> None:
+        """Let the model go."""
+        if self._backend is None:
+            return
+        self._backend.cancel()
+        done = await asyncio.gather(self._backend, return_exceptions=True)
+        if not isinstance(done[0], BaseException):
+            await done[0].aclose()
+
+    def workspace(self) -> "Workspace":
+        """Where edits may go."""
+        from dap_agent.fixes.workspace import Workspace
+
+        return Workspace(self._root, also=self._settings.workspace[1:])
+
+    async def _model(self) -> "Backend | None":
+        if self._backend is None:
+            self._ui.note(NO_MODEL)
+            return None
+        try:
+            return await self._backend
+        except Exception:  # noqa: BLE001 - _loaded has told the user already what it was
+            return None
+
+    def _loaded(self, task: "asyncio.Task[Backend]") -> None:
+        if task.cancelled() or (error := task.exception()) is None:
+            return
+        from dap_agent.cli import failure
+
+        self._report.error = error.message if isinstance(error, DapAgentError) else failure.describe(error)
+        self._ui.note(f"{self._report.error} Crashes are only reported.", "bad")
+
+    def _show_prompt(self, program: "StoppedProgram") -> None:
+        from dap_agent.agent import prompts
+        from dap_agent.cli.render import Span
+
+        prompt = prompts.render(program.snapshot, self.workspace(), allow_evaluate=self._settings.allow_evaluate)
+        self._report.prompt = prompt.text()
+        self._ui.note("this would be sent to the model; nothing is sent.")
+        self._ui.show([(Span(line),) for line in self._report.prompt.splitlines()])
+
+    async def _investigate(self, program: "StoppedProgram", backend: "Backend") -> Finding:
+        from dap_agent.agent.journal import Journal
+        from dap_agent.agent.loop import investigate
+
+        workspace = self.workspace()
+        journal = Journal.create(
+            workspace.root,
+            model=backend.name,
+            command=self._command,
+            headline=program.snapshot.headline,
+            python=str(self._settings.python),
+        )
+        self._report.journal = journal.path
+        self._ui.note(f"{backend.name} investigates (Ctrl-C ends the investigation)")
+        try:
+            outcome = await self._interrupts.interruptible(
+                investigate(
+                    program,
+                    backend,
+                    workspace,
+                    python=self._settings.python,
+                    budget=self._budget,
+                    journal=journal,
+                    allow_evaluate=self._settings.allow_evaluate,
+                    on_progress=self._ui.progress,
+                )
+            )
+        except BaseException:
+            journal.close()
+            raise
+        self._ui.idle()
+        self._report.outcome = outcome
+        self._spend(outcome)
+        return Finding(outcome, journal, workspace)
+
+    def _spend(self, outcome: "Outcome") -> None:
+        """Take what an investigation used from the run's budget; without enough left there is no further one."""
+        budget = self._budget
+        left = replace(
+            budget,
+            turns=budget.turns - outcome.turns,
+            tokens=budget.tokens - outcome.usage.input_tokens - outcome.usage.output_tokens,
+            cost=None if budget.cost is None else budget.cost - (outcome.cost or 0.0),
+            seconds=budget.seconds - outcome.seconds,
+        )
+        self._budget = left
+        spent = left.turns <= 0 or left.tokens <= 0 or left.seconds <= 0 or (left.cost is not None and left.cost <= 0)
+        self._over = self._over or spent or outcome.status in ("model-error", "out-of-budget")

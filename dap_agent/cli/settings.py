@@ -1,0 +1,167 @@
+"""The settings of one call: flag before `DAP_AGENT_*` before `[tool.dap-agent]` in the workspace's pyproject.toml."""
+
+import difflib
+import importlib
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from dap_agent.cli.command_line import UsageError
+from dap_agent.cli.options import OPTIONS, BadValue, Option, options_of
+
+Fix = Literal["ask", "auto", "never"]
+
+
+class SettingsError(UsageError):
+    """A setting that is unknown or has a wrong value; the message names where it stands."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What was asked for. The meanings are those of `options.OPTIONS`.
+
+    Args:
+        fix: None where nothing was given: the subcommand decides.
+        python: the debuggee's interpreter; not resolved, as a virtual environment's is a symbolic link.
+        json: where the report goes, `-` for standard output.
+        max_cost: US dollars, None for no limit.
+        timeout: seconds.
+        workspace: absolute folders, the first is the root; empty if none was named.
+        pyproject: the file that was read for settings, if there was one.
+    """
+
+    model: str | None
+    fix: Fix | None
+    python: Path
+    json: str | None
+    show_prompt: bool
+    max_turns: int
+    max_tokens: int
+    max_cost: float | None
+    timeout: float
+    workspace: tuple[Path, ...]
+    allow_evaluate: bool
+    pyproject: Path | None = None
+
+
+def load(
+    command: str,
+    flags: Mapping[str, Any],
+    *,
+    environ: Mapping[str, str],
+    root: Path,
+) -> Settings:
+    """The settings for one call of *command*.
+
+    Args:
+        flags: what the command line gave, by `Option.field`; missing or None where it gave nothing.
+        environ: the environment.
+        root: the project's root as found from the program; its pyproject.toml is read unless a flag or the environment
+            names another workspace.
+
+    Raises:
+        SettingsError: a wrong value, or an unknown key in the file.
+    """
+    here = Path.cwd()
+    values: dict[str, Any] = {}
+    bases: dict[str, Path] = {}
+    for option in options_of(command):
+        given = flags.get(option.field)
+        if given is not None:
+            values[option.field] = _checked(option, given, option.flag)
+        elif option.variable in environ:
+            values[option.field] = _checked(
+                option, environ[option.variable], f"The environment variable {option.variable}"
+            )
+        bases[option.field] = here
+    folders = values.get("workspace")
+    pyproject = (here / folders[0] if folders else root) / "pyproject.toml"
+    table = _table(pyproject)
+    for option in OPTIONS:
+        if option.name in table:
+            # a wrong value is told even where a flag wins, or this subcommand has no such option
+            value = _checked(option, table[option.name], f"{pyproject}: the key {option.name} of [tool.dap-agent]")
+            if option.field not in values and command in option.commands:
+                values[option.field] = value
+                bases[option.field] = pyproject.parent
+    for option in OPTIONS:
+        values.setdefault(option.field, option.default)
+        bases.setdefault(option.field, here)
+    values["python"] = _python(values["python"], bases["python"], environ)
+    values["workspace"] = tuple(_folder(bases["workspace"] / folder) for folder in values["workspace"])
+    if values["json"] not in (None, "-"):
+        values["json"] = str(bases["json"] / Path(values["json"]).expanduser())
+        if not Path(values["json"]).parent.is_dir():
+            raise SettingsError(f"The report cannot be written to {values['json']}: there is no such folder.")
+    return Settings(**values, pyproject=pyproject if table else None)
+
+
+def _checked(option: Option, value: object, where: str) -> Any:
+    if option.repeatable and isinstance(value, list) and where == option.flag:
+        value = tuple(value)
+    try:
+        return option.parse(value)
+    except BadValue as error:
+        raise SettingsError(f"{where} wants {error}, not {value!r}.") from None
+
+
+def _table(pyproject: Path) -> dict[str, object]:
+    """`[tool.dap-agent]` of a file; empty if there is no such file or table."""
+    try:
+        data = pyproject.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as error:
+        raise SettingsError(f"{pyproject} cannot be read: {error.strerror}.") from error
+    if b"dap-agent" not in data:
+        # a file that is none of our business may be broken without stopping us, and need not be parsed
+        return {}
+    # the standard library has it since 3.11; before, it is a dependency
+    tomllib = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+    try:
+        document = tomllib.loads(data.decode("utf-8"))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise SettingsError(f"{pyproject} is not valid TOML: {error}.") from error
+    tool = document.get("tool", {})
+    table = tool.get("dap-agent", {}) if isinstance(tool, dict) else {}
+    if not isinstance(table, dict):
+        raise SettingsError(f"{pyproject}: tool.dap-agent must be a table, [tool.dap-agent].")
+    known = [option.name for option in OPTIONS]
+    for key in table:
+        if key not in known:
+            near = difflib.get_close_matches(key.replace("_", "-"), known, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"known keys are {', '.join(known)}."
+            raise SettingsError(f"{pyproject}: unknown key {key} in [tool.dap-agent]; {hint}")
+    return cast("dict[str, object]", table)
+
+
+def _python(given: str | None, base: Path, environ: Mapping[str, str]) -> Path:
+    if given is None:
+        active = environ.get("VIRTUAL_ENV")
+        candidate = _interpreter_in(Path(active)) if active else None
+        return candidate or Path(sys.executable)
+    if os.sep not in given and (found := shutil.which(given, path=environ.get("PATH"))):
+        return Path(found)
+    path = base / Path(given).expanduser()
+    if path.is_dir():
+        # naming the environment instead of its interpreter is an easy slip with one possible meaning
+        path = _interpreter_in(path) or path
+    if not path.is_file() or not os.access(path, os.X_OK):
+        raise SettingsError(f"There is no Python interpreter {given}: --python wants the path of one that can be run.")
+    return path
+
+
+def _interpreter_in(environment: Path) -> Path | None:
+    candidates = (environment / "bin" / "python", environment / "Scripts" / "python.exe")
+    return next((path for path in candidates if path.is_file()), None)
+
+
+def _folder(path: Path) -> Path:
+    path = path.expanduser()
+    if not path.is_dir():
+        raise SettingsError(f"There is no folder {path}: --workspace wants one that exists.")
+    return path.resolve()
