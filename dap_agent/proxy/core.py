@@ -315,7 +315,7 @@ class Proxy:
 
     def _stopped_event(self, frame: Frame) -> list[Effect]:
         before = self._stop_over() if self._epochs.stop() else []
-        return [*before, *self._pass_event(frame)]
+        return [*before, *self._pass(frame), Publish(frame)]  # the client first, it waits for nothing else
 
     def _continued_event(self, frame: Frame) -> list[Effect]:
         before = self._stop_over() if self._epochs.resumed() else []

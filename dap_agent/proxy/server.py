@@ -9,12 +9,13 @@ import os
 import signal
 import socket
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import IO, Any
 
 from dap_agent.errors import DapAgentError
 from dap_agent.proxy.core import Proxy
-from dap_agent.proxy.effects import Answer, Effect, Fail, HangUp, Note, Publish, Reason, Serve, ToAdapter, ToClient
+from dap_agent.proxy.effects import Answer, Effect, Fail, Note, Publish, Reason, Serve, ToAdapter, ToClient
 from dap_agent.proxy.links import Child, Link, WriteSide
 from dap_agent.wire.framing import FramingError
 from dap_agent.wire.messages import InvalidMessage, Message, body_of
@@ -349,45 +350,55 @@ class ProxyServer:
     # Effects
 
     def _from_adapter(self, bodies: list[bytes], error: FramingError | None) -> None:
-        effects: list[Effect] = []
-        for body in bodies:
-            effects += self._core.from_adapter(body)
-        self._apply(effects)
+        self._apply(chain.from_iterable(map(self._core.from_adapter, bodies)))
         if error is not None and self._core.gone is None:
             self._stderr.append(error.message)
             self._apply(self._core.adapter_gone(f"{self._name} cannot be understood any more. {error.message}"))
             self._adapter.abort()
 
     def _from_client(self, bodies: list[bytes], error: FramingError | None) -> None:
-        effects: list[Effect] = []
-        for body in bodies:
-            effects += self._core.from_client(body)
+        self._apply(chain.from_iterable(map(self._core.from_client, bodies)))
         if error is not None:
-            effects += self._core.client_broken(error.message)
-        self._apply(effects)
+            self._apply(self._core.client_broken(error.message))
 
-    def _apply(self, effects: list[Effect]) -> None:
-        """Carry out *effects*: first what others wait for, in one write each, then what is ours."""
-        to_adapter = [effect.body for effect in effects if type(effect) is ToAdapter]
-        to_client = [effect.body for effect in effects if type(effect) is ToClient]
-        if to_adapter:
-            self._adapter.send(to_adapter)
-        if to_client and self._client is not None:
-            self._client.send(to_client)
+    def _apply(self, effects: Iterable[Effect]) -> None:
+        """Carry out *effects* in order, with one write to each peer.
+
+        They are taken one by one, so that a listener sees the state of the session as of the event that it is told.
+        """
+        to_adapter: list[bytes] = []
+        to_client: list[bytes] = []
         for effect in effects:
-            if isinstance(effect, Publish):
+            if isinstance(effect, ToClient):
+                to_client.append(effect.body)
+            elif isinstance(effect, ToAdapter):
+                to_adapter.append(effect.body)
+            elif isinstance(effect, Publish):
                 if self._subscribers:
                     self._publish(effect)
             elif isinstance(effect, Answer | Fail):
-                self._settle(effect.token, effect)
+                self._settle(effect)
             elif isinstance(effect, Serve):
                 task = self._loop.create_task(self._answer_adapter(effect))
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
             elif isinstance(effect, Note):
                 self._stderr.append(effect.text)
-            elif isinstance(effect, HangUp) and self._client is not None:
-                self._client.close()
+            else:
+                self._write(to_adapter, to_client)
+                to_adapter, to_client = [], []
+                self._hang_up()
+        self._write(to_adapter, to_client)
+
+    def _write(self, to_adapter: list[bytes], to_client: list[bytes]) -> None:
+        if to_adapter:
+            self._adapter.send(to_adapter)
+        if to_client and self._client is not None:
+            self._client.send(to_client)
+
+    def _hang_up(self) -> None:
+        if self._client is not None:
+            self._client.close()
 
     def _publish(self, effect: Publish) -> None:
         try:
@@ -403,8 +414,8 @@ class ProxyServer:
                     {"message": f"in a listener to '{effect.frame.name}'", "exception": error}
                 )
 
-    def _settle(self, token: int, effect: Answer | Fail) -> None:
-        command, answer = self._answers.get(token, ("", None))
+    def _settle(self, effect: Answer | Fail) -> None:
+        command, answer = self._answers.get(effect.token, ("", None))
         if answer is None or answer.done():
             return
         if isinstance(effect, Answer):

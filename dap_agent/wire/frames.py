@@ -18,6 +18,8 @@ _RESPONSE = re.compile(
 )
 _NUMBER = {key: re.compile(rb'"%b"\s*:\s*(-?\d+)' % key.encode()) for key in ("seq", "request_seq")}
 
+_ESCAPED_LETTER = re.compile(rb"\\u00[567]")
+
 
 class Frame:
     """One message: the body as received and what routing needs of it.
@@ -143,9 +145,9 @@ def _splice(body: bytes, message: Message, numbers: dict[str, int]) -> bytes | N
     """*body* with the *numbers* put in place, or None when it is not certain where their place is.
 
     A key of the top level is written once, so if its quoted name is in the body just once that is the place. A name
-    written with escapes (\\u0073eq) would not be found; such a body is not spliced.
+    written with escapes (\\u0073eq) would not be found; a body with any such letter is not spliced.
     """
-    if b"\\u00" in body:
+    if _ESCAPED_LETTER.search(body):
         return None
     for key, number in numbers.items():
         if body.count(b'"%b"' % key.encode()) != 1 or not is_number(message.get(key)):
