@@ -1,10 +1,10 @@
 """Tool calls for models without native ones: the whole answer is one JSON object `{"name": ..., "arguments": {...}}`.
 
-Small local models write calls that their server does not recognise, but follow a grammar. `schema` makes the JSON Schema
-of all possible calls for `response_format`, within what llama-server turns into a grammar (strings bounded by maxLength
-of at most 5000, patterns anchored, no lookaround, no if/then); `instructions` tells the model; `find_calls` reads calls
-from what came, also from fences and tags, for servers that ignore the schema. Whether arguments fit their tool is
-checked by whoever runs the tool.
+Small local models write calls that their server does not recognise, but follow a grammar. `schema` makes the JSON
+Schema of all possible calls for `response_format`, within what llama-server turns into a grammar (strings bounded by a
+maxLength of at most 5000, patterns anchored, no lookaround, no if/then); `instructions` tells the model; `find_calls`
+reads calls from what came, also from fences and tags, for servers that ignore the schema. Whether arguments fit their
+tool is checked by whoever runs the tool.
 """
 
 import json
@@ -145,8 +145,10 @@ def without_thought(text: str) -> str:
 
 
 def find_calls(text: str, tools: Sequence[ToolSpec]) -> list[tuple[str, dict[str, Any]]]:
-    """The calls in *text*, (name, arguments): an envelope, or calls in tags, fences or prose. Only of known tools and of
-    the pseudo tool for an answer."""
+    """The calls in *text*, (name, arguments): an envelope, or calls in tags, fences or prose.
+
+    Only calls of known tools and of the pseudo tool for an answer count.
+    """
     names = {tool.name for tool in tools} | {answer_name(tools)}
     text = without_thought(text)
     for source in (_whole, _tagged, _fenced, _embedded):
@@ -186,14 +188,15 @@ def _fenced(text: str) -> Iterator[Any]:
 
 
 def _embedded(text: str) -> Iterator[Any]:
-    """The first call in the middle of prose; a bounded number of places is tried."""
-    decoder = json.JSONDecoder()
+    """Objects in the middle of prose, not those inside of other objects; a bounded number of places is tried."""
+    decoder, end = json.JSONDecoder(), 0
     for match in list(re.finditer(r'\{\s*"', text))[:20]:
-        try:
-            yield decoder.raw_decode(text, match.start())[0]
-        except (ValueError, RecursionError):
-            continue
-        return
+        if match.start() >= end:
+            try:
+                value, end = decoder.raw_decode(text, match.start())
+            except (ValueError, RecursionError):
+                continue
+            yield value
 
 
 def _values(text: str) -> Iterator[Any]:

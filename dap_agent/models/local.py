@@ -102,7 +102,7 @@ class LocalBackend(SdkBackend):
     """See `create`."""
 
     def __init__(
-        self, name: str, endpoint: Endpoint, *, url: str, key: str, max_retries: int, mode: Mode | None | str
+        self, name: str, endpoint: Endpoint, *, url: str, key: str, max_retries: int, mode: str | None
     ) -> None:
         super().__init__(name, endpoint, max_retries=max_retries)
         self._url = url
@@ -157,10 +157,11 @@ class LocalBackend(SdkBackend):
         unwanted = ["OpenAI-Organization", "OpenAI-Project"]
         unwanted += [line.partition(":")[0].strip() for line in os.environ.get("OPENAI_CUSTOM_HEADERS", "").split("\n")]
         headers: dict[str, Any] = {header: sdk.omit for header in unwanted if header}
-        headers["Authorization"] = f"Bearer {self._key}" if self._key else sdk.omit
+        key = self._key or "none"  # the SDK insists on one
+        headers["Authorization"] = f"Bearer {key}"
         return sdk.AsyncOpenAI(
             base_url=self._url,
-            api_key=self._key or "none",
+            api_key=key,
             max_retries=0,
             timeout=timeout,
             default_headers=headers,

@@ -57,7 +57,7 @@ def sendable(body: Any) -> Any:
 
 
 def parse_arguments(raw: str) -> dict[str, Any] | None:
-    """The arguments of a call, None if *raw* is no JSON object; nothing at all means no arguments (vendors send that)."""
+    """The arguments of a call, None if *raw* is no JSON object; nothing at all means no arguments."""
     if not raw.strip():
         return {}
     try:
