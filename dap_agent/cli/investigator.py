@@ -105,16 +105,15 @@ class Investigator:
         """
         if self._over:
             return None
-        if self._settings.show_prompt:
-            self._over = True
-            self._show_prompt(program)
-            return None
-        backend = await self._model()
-        if backend is None:
-            self._over = True
-            return None
         try:
-            return await self._investigate(program, backend)
+            if self._settings.show_prompt:
+                self._over = True
+                self._show_prompt(program)
+                return None
+            backend = await self._model()
+            if backend is not None:
+                return await self._investigate(program, backend)
+            self._over = True
         except Interrupted:
             self._over = True
             self._ui.idle()

@@ -246,11 +246,11 @@ def diff(text: str) -> list[Line]:
 
 
 def proposal(outcome: "Outcome", *, full: bool = True) -> list[Line]:
-    """Root cause, evidence with its values, diff, test and verdict.
+    """Root cause, evidence with its values, the change (the regression test is part of it) and verdict.
 
     Args:
         outcome: one with a proposal.
-        full: with diff and test; else only the words.
+        full: with the change; else only the words.
     """
     proposed = outcome.proposal
     assert proposed is not None, "an outcome without a proposal has nothing to show"
@@ -272,8 +272,6 @@ def proposal(outcome: "Outcome", *, full: bool = True) -> list[Line]:
     if full and outcome.changes is not None:
         lines.append((Span("  change:"),))
         lines += diff(outcome.changes.diff())
-    if full:
-        lines += test_source(outcome)
     lines += verdict(outcome)
     return lines
 

@@ -68,15 +68,15 @@ class Rerun:
     def summary(self) -> str:
         """The result in one sentence."""
         if self.passed:
-            return "the fix is applied, and the program now runs through (exit status 0)."
-        if self.same:
+            text = "the fix is applied, and the program now runs through (exit status 0)."
+        elif self.same:
             text = f"the fix is applied, and the program still fails with {self.stops[0]}."
         elif self.stops:
             text = f"the fix is applied and the exception is gone, but the program now fails with {self.stops[0]}."
         else:
             text = f"the fix is applied and the exception is gone, but the program ended {_words(self.exit_status)}."
         if self.input == "empty":
-            text += " Its input came through a pipe and could not be read twice, so this run had an empty input."
+            text += " Its input is a pipe and could not be read twice, so this run had an empty input."
         return text
 
     def to_json(self) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Asking the user: the answer comes from the controlling terminal, as standard input belongs to the program."""
 
 import asyncio
+import contextlib
 import os
 import sys
 from types import TracebackType
@@ -32,6 +33,13 @@ class Terminal:
             return cls(os.open(TTY, os.O_RDWR | getattr(os, "O_NOCTTY", 0)))
         except OSError:
             return None
+
+    def forget_typed(self) -> None:
+        """Drop what was typed before: it was meant for the program and must not answer a question."""
+        import termios
+
+        with contextlib.suppress(termios.error):
+            termios.tcflush(self._descriptor, termios.TCIFLUSH)
 
     async def read_line(self) -> str | None:
         """The next line that is typed, without its end; None at the end of input or if the terminal cannot be read."""

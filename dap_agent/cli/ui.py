@@ -4,7 +4,7 @@ Everything here goes to standard error, as standard output is the program's.
 """
 
 import sys
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
@@ -212,10 +212,10 @@ class Ui:
             "o": lambda: render.proof_output(outcome),
             "e": lambda: render.proposal(outcome, full=False) + _explanation(outcome),
         }
-        read: Callable[[], Awaitable[str | None]] = self._terminal.read_line
+        self._terminal.forget_typed()
         while True:
             self._sink.ask(QUESTION)
-            answer = await read()
+            answer = await self._terminal.read_line()
             if answer is None:
                 self._sink.write([()])
                 return False
