@@ -11,7 +11,25 @@ if TYPE_CHECKING:
     import pathspec
 
 _SKIPPED = frozenset(
-    [".git", ".hg", ".svn", ".bzr", ".jj", "__pycache__", "node_modules", ".tox", ".nox", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", ".ipynb_checkpoints", ".eggs", "__pypackages__", ".pytype"]
+    [
+        ".git",
+        ".hg",
+        ".svn",
+        ".bzr",
+        ".jj",
+        "__pycache__",
+        "node_modules",
+        ".tox",
+        ".nox",
+        ".mypy_cache",
+        ".ruff_cache",
+        ".pytest_cache",
+        ".hypothesis",
+        ".ipynb_checkpoints",
+        ".eggs",
+        "__pypackages__",
+        ".pytype",
+    ]
 )
 # imports of a package need these even when they are built and so ignored (extensions, _version.py)
 _NEEDED_BY_IMPORTS = (".so", ".pyd", ".dylib", ".py")

@@ -4,8 +4,43 @@ import re
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePath
 
-_SECRET_NAMES = tuple(
-    [".env", ".envrc", ".netrc", "_netrc", ".npmrc", ".yarnrc", ".yarnrc.yml", ".pypirc", ".git-credentials", ".htpasswd", ".pgpass", ".my.cnf", ".boto", ".s3cfg", ".dockercfg", ".vault-token", "credentials", "credentials.json", "client_secret*.json", "secrets.toml", "secrets.yaml", "secrets.yml", "secrets.json", "id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*", "*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx", "*.ppk", "*.gpg"]
+_SECRET_NAMES = (
+    ".env",
+    ".envrc",
+    ".netrc",
+    "_netrc",
+    ".npmrc",
+    ".yarnrc",
+    ".yarnrc.yml",
+    ".pypirc",
+    ".git-credentials",
+    ".htpasswd",
+    ".pgpass",
+    ".my.cnf",
+    ".boto",
+    ".s3cfg",
+    ".dockercfg",
+    ".vault-token",
+    "credentials",
+    "credentials.json",
+    "client_secret*.json",
+    "secrets.toml",
+    "secrets.yaml",
+    "secrets.yml",
+    "secrets.json",
+    "id_rsa*",
+    "id_dsa*",
+    "id_ecdsa*",
+    "id_ed25519*",
+    "*.pem",
+    "*.key",
+    "*.p12",
+    "*.pfx",
+    "*.jks",
+    "*.keystore",
+    "*.kdbx",
+    "*.ppk",
+    "*.gpg",
 )
 _SECRET_FOLDERS = frozenset({".ssh", ".aws", ".gnupg", ".azure", ".kube", ".docker"})
 _SAMPLES = frozenset({"example", "sample", "template", "dist", "defaults"})
