@@ -1,0 +1,306 @@
+"""The investigation: one append-only conversation with a model, its tool calls answered, within a budget."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dap_agent.agent import prompts
+from dap_agent.agent.budget import Budget, Meter
+from dap_agent.agent.journal import Journal
+from dap_agent.agent.outcome import Outcome, Status
+from dap_agent.agent.progress import OnProgress, Progress, ProgressKind
+from dap_agent.agent.proposing import Desk
+from dap_agent.agent.tools import Toolbox, ToolContext
+from dap_agent.agent.toolset import EVALUATE_IS_OFF, tools
+from dap_agent.models.base import (
+    AssistantMessage,
+    Backend,
+    Call,
+    Message,
+    ModelError,
+    ToolResult,
+    ToolResults,
+    Turn,
+    UserMessage,
+)
+from dap_agent.session.api import ProgramResumed, StoppedProgram
+from dap_agent.session.rendering import clean, clip
+
+if TYPE_CHECKING:
+    from dap_agent.fixes.workspace import Workspace
+
+
+async def investigate(
+    program: StoppedProgram,
+    backend: Backend,
+    workspace: "Workspace",
+    *,
+    python: Path,
+    budget: Budget,
+    journal: Journal,
+    allow_evaluate: bool = False,
+    on_progress: OnProgress | None = None,
+    prove: bool = True,
+    token_budget: int = prompts.FIRST_MESSAGE_TOKENS,
+    clock: Callable[[], float] = time.monotonic,
+) -> Outcome:
+    """Let a model look at a stopped program until it proposes a fix, gives up, or the budget is used.
+
+    Args:
+        program: the stop.
+        backend: the model.
+        workspace: where files may be read and changed; nothing is changed here.
+        python: the debuggee's interpreter, for the proof.
+        budget: the limits.
+        journal: gets every step and an `end` record in any case; it stays open.
+        allow_evaluate: whether the model may run code in the stopped program.
+        on_progress: told of every step, on the event loop.
+        prove: whether proposals are proved; without it the first one that applies is the outcome.
+        token_budget: of the first message.
+        clock: seconds, monotonic.
+
+    Returns:
+        The outcome. Failures of the model and the end of the stop are outcomes too.
+
+    Raises:
+        asyncio.CancelledError: the task was cancelled; the journal has its `end` record.
+    """
+    investigation = _Investigation(
+        program, backend, workspace, python, budget, journal, allow_evaluate, on_progress, prove, clock
+    )
+    try:
+        with investigation.hearing_of_retries():
+            outcome = await investigation.run(token_budget)
+    except asyncio.CancelledError:
+        investigation.end("cancelled", "The investigation was cancelled.")
+        raise
+    except BaseException as error:
+        journal.write("error", message=f"{type(error).__name__}: {error}")
+        investigation.end("failed", f"{type(error).__name__}: {error}")
+        raise
+    investigation.end(outcome.status, outcome.explanation)
+    return outcome
+
+
+class _Investigation:
+    def __init__(
+        self,
+        program: StoppedProgram,
+        backend: Backend,
+        workspace: "Workspace",
+        python: Path,
+        budget: Budget,
+        journal: Journal,
+        allow_evaluate: bool,
+        on_progress: OnProgress | None,
+        prove: bool,
+        clock: Callable[[], float],
+    ) -> None:
+        self.program = program
+        self.backend = backend
+        self.workspace = workspace
+        self.journal = journal
+        self.clock = clock
+        self.meter = Meter(budget, backend.cost, clock)
+        self.messages: list[Message] = []
+        self._on_progress = on_progress
+        self.desk = Desk(workspace, program.snapshot, python, prove=prove, journal=journal, tell=self.tell)
+        self.toolbox = Toolbox(
+            tools(allow_evaluate=allow_evaluate),
+            ToolContext(program, workspace, python, self.desk),
+            {} if allow_evaluate else {"evaluate": EVALUATE_IS_OFF},
+        )
+        self.words = ""
+
+    def tell(self, kind: ProgressKind, text: str, **data: Any) -> None:
+        if self._on_progress is not None:
+            self._on_progress(Progress(kind, text, data))
+
+    def end(self, status: str, explanation: str) -> None:
+        if self.journal.trouble:
+            self.tell("note", self.journal.trouble)
+        verdict = self.desk.verdict
+        self.journal.write(
+            "end",
+            status=status,
+            explanation=explanation,
+            verdict=verdict.kind if verdict else None,
+            usage=self.meter.usage.to_json(),
+            cost=self.meter.cost,
+            turns=self.meter.turns,
+            seconds=round(self.meter.seconds, 3),
+        )
+
+    def outcome(self, status: Status, explanation: str) -> Outcome:
+        return Outcome(
+            status,
+            self.desk.proposal,
+            self.desk.changes,
+            self.desk.verdict,
+            explanation,
+            self.meter.usage,
+            self.meter.cost,
+            self.meter.turns,
+            self.meter.seconds,
+        )
+
+    @contextmanager
+    def hearing_of_retries(self) -> Iterator[None]:
+        """Tell of each repeated request, where the backend can (`Backend`'s attribute `on_retry`)."""
+        if not hasattr(self.backend, "on_retry"):
+            yield
+            return
+        before = self.backend.on_retry
+        self.backend.on_retry = lambda retry: self.tell("model-retry", str(retry), discarded=retry.discarded)
+        try:
+            yield
+        finally:
+            self.backend.on_retry = before
+
+    async def run(self, token_budget: int) -> Outcome:
+        first = prompts.first_message(self.program.snapshot, self.workspace, token_budget)
+        specs = self.toolbox.specs
+        self.journal.write(
+            "prompt",
+            system=prompts.SYSTEM,
+            message=first,
+            tools=[
+                {"name": spec.name, "description": spec.description, "parameters": spec.parameters} for spec in specs
+            ],
+        )
+        self.messages.append(UserMessage(first))
+        if self.meter.budget.cost is not None and self.meter.cost is None:
+            self.tell("note", f"The price of {self.backend.name} is not known: the money budget cannot be kept.")
+        nudged = warned = False
+        while True:
+            why = self.meter.exhausted()
+            if why:
+                return self.outcome("out-of-budget", self._without_proposal(f"The investigation stopped: {why}."))
+            nearly = self.meter.nearly()
+            if nearly and not warned:
+                warned = True
+                self.remark(prompts.LITTLE_LEFT[nearly] + prompts.LAST_WORDS)
+            try:
+                turn = await self.ask()
+            except ModelError as error:
+                self.journal.write("error", message=error.message, error=error.kind)
+                return self.outcome("model-error", error.message)
+            except asyncio.TimeoutError:
+                if self.meter.seconds_left > 0:
+                    raise  # not ours
+                why = f"{self.meter.budget.seconds:.0f} seconds are over (--timeout)"
+                return self.outcome("out-of-budget", self._without_proposal(f"The investigation stopped: {why}."))
+            if turn.text.strip():
+                self.words = clean(turn.text.strip())
+            if turn.stop == "refusal":
+                return self.outcome("gave-up", f"The model refused to go on. {self.words}".strip())
+            if turn.calls:
+                try:
+                    await self.answer(turn)
+                except ProgramResumed as error:
+                    return self.outcome("resumed", error.message)
+                if self.desk.done:
+                    assert self.desk.proposal is not None
+                    return self.outcome("proposed", self.desk.proposal.cause)
+            elif nudged or self._is_final(turn):
+                return self.outcome("gave-up", self.words or "The model gave no explanation.")
+            else:
+                nudged = True
+                self.say(prompts.CUT_OFF if turn.stop == "length" else prompts.NUDGE)
+
+    def _is_final(self, turn: Turn) -> bool:
+        # at a pause the explanation is what was asked for
+        return self.program.snapshot.exception is None and turn.stop == "end" and bool(turn.text.strip())
+
+    def _without_proposal(self, why: str) -> str:
+        return f"{why} {self.words}".strip() if self.desk.proposal is None else why
+
+    def say(self, text: str) -> None:
+        self.messages.append(UserMessage(text))
+        self.journal.write("prompt", message=text)
+        self.tell("note", f"the model is told: {text}")
+
+    def remark(self, text: str) -> None:
+        """Add to the last message, which has not been sent: two messages of ours in a row break some chat templates."""
+        last = self.messages[-1]
+        note = f"\n\n[dap-agent: {text}]"
+        if isinstance(last, UserMessage):
+            self.messages[-1] = UserMessage(last.text + note)
+        elif isinstance(last, ToolResults):
+            *before, result = last.results
+            self.messages[-1] = ToolResults((*before, replace(result, content=result.content + note)))
+        self.journal.write("prompt", message=text)
+        self.tell("note", f"the model is told: {text}")
+
+    async def ask(self) -> Turn:
+        number = self.meter.turns + 1
+        self.tell("turn", f"turn {number}", turn=number, of=self.meter.budget.turns)
+        began = self.clock()
+        turn = await asyncio.wait_for(
+            self.backend.complete(
+                system=prompts.SYSTEM,
+                messages=tuple(self.messages),
+                tools=self.toolbox.specs,
+                max_tokens=self.meter.output_limit(),
+                on_text=lambda piece: self.tell("text", clean(piece)),
+            ),
+            self.meter.seconds_left,
+        )
+        seconds = self.clock() - began
+        self.meter.add(turn.usage, seconds)
+        self.messages.append(AssistantMessage(turn))
+        self.journal.write(
+            "turn", number=number, turn=turn.to_json(), seconds=round(seconds, 3), cost=self.backend.cost(turn.usage)
+        )
+        return turn
+
+    async def answer(self, turn: Turn) -> None:
+        """Answer the calls of a turn, in order; all of them, so that the history stays whole."""
+        results = []
+        for call in turn.calls:
+            results.append(await self.one(call))
+            if self.desk.done:
+                return
+        self.messages.append(ToolResults(tuple(results)))
+
+    async def one(self, call: Call) -> ToolResult:
+        number = self.meter.turns
+        self.tell("tool", call_line(call), name=call.name, arguments=call.arguments)
+        self.journal.write("call", turn=number, id=call.id, name=call.name, arguments=call.arguments, raw=call.raw)
+        began = self.clock()
+        try:
+            answer = await self.toolbox.call(call, number)
+        except ProgramResumed as error:
+            self._note_result(call, error.message, True, began)
+            raise
+        if answer.bug is not None:
+            self.journal.write("error", message=answer.bug)
+            self.tell("note", f"A bug in dap-agent: the tool {call.name} failed; see {self.journal.path}.")
+        self._note_result(call, answer.content, answer.error, began)
+        return ToolResult(call.id, call.name, answer.content, answer.error)
+
+    def _note_result(self, call: Call, content: str, error: bool, began: float) -> None:
+        self.journal.write(
+            "result",
+            turn=self.meter.turns,
+            id=call.id,
+            name=call.name,
+            content=content,
+            error=error,
+            seconds=round(self.clock() - began, 3),
+        )
+        self.tell("result", clip(content.split("\n")[0], 160), name=call.name, error=error, content=content)
+
+
+def call_line(call: Call) -> str:
+    """A call in one line for a display: `variable frame=0 path=order.items`."""
+    if call.arguments is None:
+        return clean(call.name)
+    if call.name == "propose":
+        return f"propose: {clip(clean(str(call.arguments.get('title', ''))), 120)}"
+    words = [f"{name}={clip(str(value), 60)}" for name, value in call.arguments.items()]
+    return clean(" ".join([call.name, *words])).replace("\n", " ")
