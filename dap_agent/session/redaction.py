@@ -38,14 +38,17 @@ def mask() -> str:
 
 def mask_text(text: str) -> str:
     """*text* with token shapes, values after secret names (`password=...`) and secret environment values masked."""
-    masked: str = _secrets().mask(text)
-    return masked
+    return _between_masks(text, code=False)
 
 
 def mask_code(text: str) -> str:
     """Like `mask_text` for source code: an unquoted value after a secret name is an expression and stays."""
-    masked: str = _secrets().mask(text, code=True)
-    return masked
+    return _between_masks(text, code=True)
+
+
+def _between_masks(text: str, code: bool) -> str:
+    # what is masked already must stay as it is, so that the debuggee's mask and ours are the same
+    return mask().join(_secrets().mask(piece, code=code) for piece in text.split(mask()))
 
 
 def mask_lines(lines: list[str], *, code: bool) -> list[str]:
@@ -88,7 +91,7 @@ def mask_snapshot(value: Any) -> Any:
     if isinstance(value.get("lines"), list) and "first_line" in value:
         return {**value, "lines": mask_lines([str(line) for line in value["lines"]], code=True)}
     name, held = value.get("name"), value.get("value")
-    if isinstance(name, str) and isinstance(held, dict) and "text" in held and _is_secret(name) and not _harmless(held):
+    if isinstance(name, str) and isinstance(held, dict) and "text" in held and _is_secret(name) and _is_text(held):
         return {**value, "value": {"type": held.get("type", "?"), "text": mask(), "masked": True}}
     return {key: mask_snapshot(item) for key, item in value.items()}
 
@@ -98,6 +101,7 @@ def _is_secret(name: str) -> bool:
     return secret
 
 
-def _harmless(held: dict[str, Any]) -> bool:
-    # that a secret is missing or empty may be the bug
-    return held["text"] in ("None", "''", '""', "b''", "True", "False") or held.get("masked") is True
+def _is_text(held: dict[str, Any]) -> bool:
+    # an empty one may be the bug; whether another object is a secret, only the debuggee can judge
+    text = str(held["text"]).lstrip("bB")
+    return len(text) > 2 and text[0] in "'\""

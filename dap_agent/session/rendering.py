@@ -16,9 +16,18 @@ _UNSAFE = re.compile(
 )
 
 
+# ECMA-48, section 5.4: control sequences, such as colours
+_SEQUENCE = re.compile("\x1b\\[[0-?]*[ -/]*[@-~]")
+
+
 def clean(text: str) -> str:
-    """*text* with everything that a terminal, a JSON encoder or a reader could take wrongly as a visible escape."""
-    return _UNSAFE.sub(_escape, text.replace("\r\n", "\n"))
+    """*text* without colours, and with all else that could be taken wrongly as a visible escape.
+
+    Terminals, JSON encoders and readers are meant. A colour is taken out whole: glued to a token it would hide that.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return _UNSAFE.sub(_escape, _SEQUENCE.sub("", text.replace("\r\n", "\n")))
 
 
 def _escape(match: "re.Match[str]") -> str:

@@ -173,5 +173,5 @@ def test_results_are_masked_and_harmless(context: ToolContext) -> None:
     token = "ghp_" + "a1B2" * 9
     content = answer_of(context, f"\x1b[2J{token} \u202e \udc80").content
     assert token not in content
-    assert content.startswith("\\x1b[2J")
+    assert content.startswith("<masked>")
     assert content.endswith(" \\u202e \\udc80")
