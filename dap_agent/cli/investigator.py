@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dap_agent.session.api import StoppedProgram
 
 NO_MODEL = (
-    "no model is configured, so the crash is only reported. Give one with --model, with DAP_AGENT_MODEL, or as `model` "
+    "no model is configured, so nothing is investigated. Give one with --model, with DAP_AGENT_MODEL, or as `model` "
     "in [tool.dap-agent] of pyproject.toml: anthropic:NAME (key in ANTHROPIC_API_KEY), openai:NAME (key in "
     "OPENAI_API_KEY), or local:URL for a server of your own."
 )

@@ -6,15 +6,15 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dap_agent.cli import exit_status, json_report, render
+from dap_agent.cli import exit_status, render
 from dap_agent.cli.interrupts import Interrupts
 from dap_agent.cli.investigator import Finding, Investigator
-from dap_agent.cli.json_report import Report, StandardOutput
+from dap_agent.cli.json_report import Report
+from dap_agent.cli.outputs import outputs
 from dap_agent.cli.rerun import Input, Rerun
 from dap_agent.cli.settings import Fix, Settings
 from dap_agent.cli.stops import Stops, apply, decided
 from dap_agent.cli.ui import Ui
-from dap_agent.errors import DapAgentError
 from dap_agent.session.launch import Debuggee, Ended, ProgramCommand, Stopped
 
 if TYPE_CHECKING:
@@ -38,12 +38,6 @@ def command(settings: Settings, program: ProgramCommand, root: Path, *, unasked:
     Raises:
         DapAgentError: dap-agent could not do its work.
     """
-    from dap_agent.cli.terminal import Terminal
-
-    silent = settings.json == "-"
-    stdout = StandardOutput() if silent else None
-    terminal = None if silent else Terminal.open()
-    ui = Ui.create(silent=silent, terminal=terminal)
     report = Report(
         {
             "python": str(program.python),
@@ -53,20 +47,8 @@ def command(settings: Settings, program: ProgramCommand, root: Path, *, unasked:
             "cwd": str(program.cwd),
         }
     )
-    try:
+    with outputs(settings, report) as ui:
         return asyncio.run(run(settings, program, ui, root=root, report=report, unasked=unasked))
-    except DapAgentError as error:
-        report.exit_status, report.error = exit_status.UNABLE, error.message
-        raise
-    finally:
-        if terminal is not None:
-            terminal.close()
-        try:
-            if settings.json is not None:
-                json_report.write(report, settings.json, stdout)
-        finally:
-            if stdout is not None:
-                stdout.close()
 
 
 async def run(

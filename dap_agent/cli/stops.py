@@ -61,8 +61,20 @@ class Stops:
             why = "only the first is fixed in this run" if has_proposal else "reported in short, as it is not the first"
             self._ui.show(render.later_stop(snapshot, why))
         self._report.stops.append(snapshot.headline.split("\n")[0])
-        if has_proposal:
-            return
+        if not has_proposal:
+            await self._examine(program)
+
+    async def paused(self, program: "StoppedProgram") -> None:
+        """Show what each thread of a program does that was paused on purpose, and investigate that.
+
+        Args:
+            program: the paused program.
+        """
+        self._report.crash = program.snapshot
+        self._ui.show(render.threads(program.snapshot))
+        await self._examine(program)
+
+    async def _examine(self, program: "StoppedProgram") -> None:
         finding = await self._investigator.examine(program)
         if finding is None:
             return

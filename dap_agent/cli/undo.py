@@ -17,7 +17,8 @@ def command(root: Path, *, force: bool) -> int:
     from dap_agent.session.rendering import clean
 
     undone = applying.undo(root, force=force)
-    print(clean(f"Taken back: {undone.label}"))
-    for path in undone.files:
-        print(clean(f"  {path}"))
+    print(clean(f"taken back: {undone.label}"))
+    for words, paths in (("restored", undone.restored), ("removed", undone.removed)):
+        for path in paths:
+            print(clean(f"  {words} {path}"))
     return 0

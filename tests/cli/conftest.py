@@ -85,7 +85,10 @@ def snapshot_of(folder: Path, **more: Any) -> Snapshot:
                 arguments=[customer],
                 locals=[customer, {"name": "rates", "value": value("dict", "{'gold': 10}")}],
                 locals_total=2,
-                source={"first_line": 10, "lines": ["def discount(customer):", "    rates = RATES", "    return rates[x]"]},
+                source={
+                    "first_line": 10,
+                    "lines": ["def discount(customer):", "    rates = RATES", "    return rates[x]"],
+                },
             ),
             frame(1, "Pool.map", "/lib/pool.py", 90, user=False, package={"name": "pool", "version": "2.0"}),
             frame(2, "Pool.run", "/lib/pool.py", 40, user=False, package={"name": "pool", "version": "2.0"}),

@@ -13,7 +13,18 @@ from dap_agent.cli.options import OPTIONS, readme_table
 
 ROOT = Path(__file__).resolve().parents[2]
 
-HEAVY = ("asyncio", "rich", "jsonschema", "anthropic", "openai", "pygls", "pytest", "debugpy", "dataclasses", "platformdirs")
+HEAVY = (
+    "asyncio",
+    "rich",
+    "jsonschema",
+    "anthropic",
+    "openai",
+    "pygls",
+    "pytest",
+    "debugpy",
+    "dataclasses",
+    "platformdirs",
+)
 
 
 def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:

@@ -101,7 +101,9 @@ def test_text_of_the_program_cannot_command_the_terminal(
         notes=[evil],
         thread={"id": 1, "name": evil, "main": False},
     )
-    text = render.plain([*render.crash(crash), *render.later_stop(crash, "x"), *render.threads(crash), *render.diff(evil)])
+    text = render.plain(
+        [*render.crash(crash), *render.later_stop(crash, "x"), *render.threads(crash), *render.diff(evil)]
+    )
     assert not set(text) & {"\x1b", "\x07", "\u202e", "\r"}
     assert "\\x1b]0;owned\\x07\\u202e" in text
 
@@ -177,7 +179,9 @@ def test_what_was_spent_is_told() -> None:
 
 
 def test_without_a_proposal_the_reason_is_told() -> None:
-    text = render.plain(render.unsuccessful(outcome(status="gave-up", explanation="The disk is full.\nFree some space.")))
+    text = render.plain(
+        render.unsuccessful(outcome(status="gave-up", explanation="The disk is full.\nFree some space."))
+    )
     assert text == "dap-agent: the model found no fix: The disk is full.\n  Free some space.\n"
 
 

@@ -44,7 +44,11 @@ def test_a_device_is_read_on() -> None:
     [
         (Rerun(0, (), False, "same"), True, "now runs through"),
         (Rerun(1, ("KeyError: 'x'",), True, "same"), False, "still fails with KeyError: 'x'."),
-        (Rerun(1, ("TypeError: y",), False, "same"), False, "the exception is gone, but the program now fails with TypeError"),
+        (
+            Rerun(1, ("TypeError: y",), False, "same"),
+            False,
+            "the exception is gone, but the program now fails with TypeError",
+        ),
         (Rerun(0, ("TypeError: y",), False, "same"), False, "now fails with TypeError"),
         (Rerun(3, (), False, "same"), False, "the exception is gone, but the program ended with status 3."),
         (Rerun(-11, (), False, "same"), False, "ended by signal SIGSEGV."),

@@ -36,7 +36,7 @@ TRANSCRIPT = """\
   I look at the value.
   Then the parser.
   > variable frame=0 path=customer.tier
-    customer.tier: str = 'Gold '\\x1b[2J
+    customer.tier: str = 'Gold '
   ! the provider is busy, again in 2 s
   > Read tiers without blanks
     proved: red, then green
@@ -117,7 +117,8 @@ def test_a_terminal_gets_colours_and_a_spinner(screen: Screen) -> None:
     text = screen.text()
     assert "\x1b[1m  > variable frame=0" in text or "\x1b[1mvariable frame=0" in text
     assert "turn 2" in text
-    assert "Gold '\\x1b[2J" in text, "the program's escape sequence is shown, not obeyed"
+    assert "Gold '" in text
+    assert "\x1b[2J" not in text, "the program's escape sequence is not obeyed"
     assert text.count("\x1b[?25l") == text.count("\x1b[?25h"), "the cursor is shown again"
 
 

@@ -1,0 +1,182 @@
+"""undo, journal, demo, and what the entry point does around them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dap_agent.agent.journal import Journal
+from dap_agent.cli import demo, exit_status
+from dap_agent.cli.command_line import UsageError
+from dap_agent.cli.main import main
+from dap_agent.fixes import applying, edits
+from dap_agent.fixes.proposal import StrReplace, WriteFile
+from dap_agent.fixes.workspace import Workspace
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "app.py").write_text("x = 1\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def fix(project: Path) -> None:
+    workspace = Workspace(project)
+    workspace.read("app.py")
+    changes = edits.plan(workspace, [StrReplace("app.py", "x = 1", "x = 2"), WriteFile("tests/test_x.py", "y = 1\n")])
+    applying.apply(workspace, changes, label="Count from two")
+
+
+def test_undo_takes_back_the_last_fix(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fix(project)
+    assert (project / "app.py").read_text() == "x = 2\n"
+    assert main(["undo"]) == 0
+    assert (project / "app.py").read_text() == "x = 1\n"
+    assert not (project / "tests").exists()
+    out = capsys.readouterr().out
+    assert out == f"taken back: Count from two\n  restored {project}/app.py\n  removed {project}/tests/test_x.py\n"
+
+
+def test_undo_says_why_it_does_not(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["undo"]) == exit_status.UNABLE
+    assert "There is no applied fix" in capsys.readouterr().err
+    fix(project)
+    (project / "app.py").write_text("x = 3\n")
+    assert main(["undo", "--workspace", str(project)]) == exit_status.UNABLE
+    assert "changed since the fix" in capsys.readouterr().err
+    assert main(["undo", "--force"]) == 0
+    assert (project / "app.py").read_text() == "x = 1\n"
+
+
+@pytest.fixture
+def journal(project: Path) -> Journal:
+    made = Journal.create(
+        project,
+        model="local:x",
+        command=[sys.executable, "app.py", "--json", "-"],
+        headline="KeyError: 'x\x1b'",
+    )
+    turn = {"text": "I look.", "calls": [], "stop": "end", "usage": {}}
+    made.write("turn", number=1, turn=turn, seconds=0.5, cost=0.1)
+    usage = {"input_tokens": 10, "output_tokens": 2}
+    made.write("end", status="gave-up", explanation="", verdict=None, usage=usage, cost=0.1, turns=1, seconds=1.0)
+    made.close()
+    return made
+
+
+def test_the_journal_lists(journal: Journal, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["journal", "list"]) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.split() == ["id", "began", "(UTC)", "result", "turns", "cost", "exception"]
+    assert second.startswith(f"{journal.id}  ")
+    assert second.endswith("gave-up  1      $0.10  KeyError: 'x\\x1b'")
+
+
+def test_the_journal_lists_as_json(journal: Journal, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["journal", "list", "--json"]) == 0
+    (info,) = json.loads(capsys.readouterr().out)
+    assert (info["id"], info["status"], info["path"]) == (journal.id, "gave-up", str(journal.path))
+
+
+def test_an_empty_journal_says_where_it_would_be(capsys: pytest.CaptureFixture[str], private_state: Path) -> None:
+    assert main(["journal", "list"]) == 0
+    assert str(private_state) in capsys.readouterr().out
+
+
+def test_the_journal_shows(journal: Journal, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["journal", "show", journal.id[:5]]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(f"{journal.path}\n")
+    assert "I look." in out
+    assert main(["journal", "show", "nothing"]) == exit_status.UNABLE
+    assert "There is no journal 'nothing'" in capsys.readouterr().err
+
+
+def test_the_journal_tells_how_to_replay(journal: Journal, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["journal", "replay", "last", "--print"]) == 0
+    assert capsys.readouterr().out == (
+        f"dap-agent run --model scripted:{journal.path} --python {sys.executable} --workspace {project} "
+        "-- app.py --json -\n"
+    )
+
+
+def test_a_module_is_replayed_as_a_module(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Journal.create(project, command=["/p", "-m", "pytest", "-x"]).close()
+    assert main(["journal", "replay", "last", "--print"]) == 0
+    assert capsys.readouterr().out.endswith(" -m pytest -x\n")
+
+
+def test_without_a_command_the_journal_says_how_to_play(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Journal.create(project).close()
+    assert main(["journal", "replay", "last"]) == exit_status.USAGE
+    assert "dap-agent run --model scripted:" in capsys.readouterr().err
+
+
+def test_the_demo_is_a_project_with_passing_tests_that_crashes(tmp_path: Path) -> None:
+    demo.copy_project(tmp_path / "demo")
+    tests = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"],
+        cwd=tmp_path / "demo",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert tests.returncode == 0, tests.stdout
+    job = subprocess.run(
+        [sys.executable, demo.PROGRAM, *demo.ARGUMENTS],
+        cwd=tmp_path / "demo",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert job.returncode == 1
+    assert job.stderr.endswith("KeyError: 'Gold '\n")
+
+
+def test_the_demo_wants_a_new_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    assert main(["demo", str(tmp_path)]) == exit_status.USAGE
+    assert "is not empty" in capsys.readouterr().err
+    assert os.listdir(tmp_path) == ["mine.txt"]
+    with pytest.raises(UsageError, match="cannot be put"):
+        demo.copy_project(tmp_path / "mine.txt" / "below")
+
+
+def python(code: str, **options: object) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, check=False, **options)  # type: ignore[call-overload,no-any-return]
+
+
+def test_this_process_ends_by_the_programs_signal() -> None:
+    code = "from dap_agent.cli import main; main._dispatch = lambda words: -{}; raise SystemExit(main.main(['x']))"
+    for number in (signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV, signal.SIGINT):
+        assert python(code.format(int(number))).returncode == -number
+
+
+def test_a_bug_of_ours_is_one_sentence_with_the_traceback_in_a_file(private_state: Path) -> None:
+    code = "from dap_agent.cli import main; main._dispatch = lambda words: 1 / 0; raise SystemExit(main.main(['x']))"
+    done = python(code)
+    assert done.returncode == exit_status.UNABLE
+    assert done.stderr.startswith("dap-agent: dap-agent itself failed with ZeroDivisionError")
+    assert done.stderr.count("\n") == 1
+    assert (
+        "main._dispatch = lambda" in (private_state / "last-failure.txt").read_text()
+        or "ZeroDivisionError" in (private_state / "last-failure.txt").read_text()
+    )
+
+
+def test_a_listing_that_nobody_reads_to_the_end_is_no_failure(project: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    for _ in range(3):
+        Journal.create(project, headline="KeyError: 'x'").close()
+    with open(writer, "wb") as pipe:
+        done = subprocess.run(
+            [sys.executable, "-m", "dap_agent", "journal", "list"], stdout=pipe, stderr=subprocess.PIPE, check=False
+        )
+    assert (done.returncode, done.stderr) == (0, b"")
