@@ -25,7 +25,7 @@ from dap_agent.models.base import (
     Usage,
     UserMessage,
 )
-from dap_agent.models.errors import BrokenStream, Endpoint, Failure, check_key, missing_key, public_url
+from dap_agent.models.errors import BrokenStream, Endpoint, Failure, check_key, header_secrets, missing_key, public_url
 from dap_agent.models.sdk import EMPTY, MAX_REPLY, NO_ANSWER, SdkBackend, TextSink, parse_arguments, sendable, unparsed
 from dap_agent.models.sdk import whole as whole_text
 
@@ -60,7 +60,7 @@ def create(name: str, *, timeout: float = 120.0, max_retries: int = 4) -> "Anthr
         url=public_url(os.environ.get(_URL) or "https://api.anthropic.com"),
         url_source=_URL,
         key_variables=_KEYS,
-        secrets=tuple(keys.values()),
+        secrets=(*keys.values(), *header_secrets("ANTHROPIC_CUSTOM_HEADERS")),
         timeout=timeout,
     )
     backend = AnthropicBackend(f"anthropic:{name}", endpoint, max_retries=max_retries)

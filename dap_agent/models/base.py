@@ -157,7 +157,8 @@ class Turn:
         Raises:
             ValueError: *data* is not such an object; the message says what is wrong.
         """
-        text, calls, usage = data.get("text") or "", data.get("calls") or [], data.get("usage") or {}
+        given = {key: value for key, value in data.items() if value is not None}
+        text, calls, usage = given.get("text", ""), given.get("calls", []), given.get("usage", {})
         if not isinstance(text, str) or not isinstance(calls, list) or not isinstance(usage, Mapping):
             raise ValueError('"text" must be a string, "calls" a list, "usage" an object')
         made = tuple(_call(call, number) for number, call in enumerate(calls, 1))

@@ -121,9 +121,18 @@ class Failure:
 
 def public_url(url: str) -> str:
     """*url* without user information and query, which may hold keys."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # no URL at all, which a request will tell
+        return re.sub(r"[^/]*@|\?.*", "", url)
     host = parts.netloc.rpartition("@")[2]
     return urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", ""))
+
+
+def header_secrets(variable: str) -> tuple[str, ...]:
+    """The values of the headers that an SDK takes from *variable* (`NAME: VALUE`, one a line); any may be a key."""
+    values = (line.partition(":")[2].strip() for line in os.environ.get(variable, "").split("\n"))
+    return tuple(word for value in values for word in (value, value.rpartition(" ")[2]) if len(word) >= 8)
 
 
 def check_key(key: str, variable: str) -> None:

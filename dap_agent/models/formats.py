@@ -4,10 +4,12 @@ For `dap_agent.testing`; nothing here is used when a real model is asked.
 """
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
 Event = tuple[str | None, Any]  # (name of the server-sent event, its data: JSON-able, or text as it is)
 
 
@@ -263,7 +265,7 @@ def encode_events(events: Sequence[Event]) -> bytes:
     lines = []
     for name, data in events:
         text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
-        if any("\ud800" <= character <= "\udfff" for character in text):
+        if _SURROGATE.search(text):
             text = json.dumps(data)  # lone surrogates can only travel as escapes
         lines.append((f"event: {name}\n" if name else "") + f"data: {text}\n\n")
     return "".join(lines).encode()

@@ -12,7 +12,7 @@ from typing import Any
 
 from dap_agent.models import chat, responses
 from dap_agent.models.base import Message, ToolSpec, Turn
-from dap_agent.models.errors import Endpoint, Failure, check_key, missing_key, public_url
+from dap_agent.models.errors import Endpoint, Failure, check_key, header_secrets, missing_key, public_url
 from dap_agent.models.sdk import MAX_REPLY, SdkBackend, TextSink, sendable, used_ids
 
 _KEY = "OPENAI_API_KEY"
@@ -33,7 +33,7 @@ def create(name: str, *, timeout: float = 120.0, max_retries: int = 4) -> "OpenA
         url=public_url(os.environ.get(_URL) or "https://api.openai.com/v1"),
         url_source=_URL,
         key_variables=(_KEY,),
-        secrets=(key,) if key else (),
+        secrets=(*([key] if key else []), *header_secrets("OPENAI_CUSTOM_HEADERS")),
         timeout=timeout,
     )
     if not key:

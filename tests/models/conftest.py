@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine, Iterator, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
@@ -39,16 +40,24 @@ NOT_HERE = "Function tools with reasoning_effort are not supported for m in /v1/
 
 
 @pytest.fixture(autouse=True)
-def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No key, address or proxy of the developer's."""
+def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No key, profile, address or proxy of the developer's."""
     for name in (
         *("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "ANTHROPIC_CUSTOM_HEADERS"),
-        *("ANTHROPIC_PROFILE", "OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_CUSTOM_HEADERS", "OPENAI_ORG_ID"),
+        *(
+            "ANTHROPIC_PROFILE",
+            "ANTHROPIC_CONFIG_DIR",
+            "XDG_CONFIG_HOME",
+            "OPENAI_API_KEY",
+            "OPENAI_BASE_URL",
+            "OPENAI_CUSTOM_HEADERS",
+            "OPENAI_ORG_ID",
+        ),
         *("OPENAI_PROJECT_ID", "OPENAI_ADMIN_KEY", "DAP_AGENT_PRICE", "DAP_AGENT_LOCAL_API_KEY"),
         *("DAP_AGENT_LOCAL_MODE", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"),
     ):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("ANTHROPIC_CONFIG_DIR", "/nonexistent")
+    monkeypatch.setenv("HOME", str(tmp_path))
 
 
 class Kit:
