@@ -1,0 +1,55 @@
+"""Call a function once a named module has been imported, now or later.
+
+Frameworks are prepared only if the program uses them: nothing is imported that the program does not import itself.
+"""
+
+import importlib.abc
+import importlib.util
+import sys
+from typing import Any, Callable, Dict
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    def __init__(self) -> None:
+        self.waiting: Dict[str, Callable[[Any], None]] = {}
+
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> Any:
+        callback = self.waiting.pop(fullname, None)
+        if callback is None:
+            return None
+        spec = importlib.util.find_spec(fullname)
+        if spec is None or spec.loader is None or not hasattr(spec.loader, "exec_module"):
+            return spec
+        spec.loader = _Loader(spec.loader, callback)
+        return spec
+
+
+class _Loader(importlib.abc.Loader):
+    """Stands before the real loader for the time of one import, then gives the spec its loader back."""
+
+    def __init__(self, real: Any, callback: Callable[[Any], None]) -> None:
+        self.real = real
+        self.callback = callback
+
+    def create_module(self, spec: Any) -> Any:
+        return self.real.create_module(spec)
+
+    def exec_module(self, module: Any) -> None:
+        module.__spec__.loader = self.real
+        module.__loader__ = self.real
+        self.real.exec_module(module)
+        self.callback(module)
+
+
+_finder = _Finder()
+
+
+def when_imported(name: str, callback: Callable[[Any], None]) -> None:
+    """Call *callback* with the module *name* right after its import; at once if it is imported already."""
+    module = sys.modules.get(name)
+    if module is not None:
+        callback(module)
+        return
+    if _finder not in sys.meta_path:
+        sys.meta_path.insert(0, _finder)
+    _finder.waiting[name] = callback

@@ -1,0 +1,265 @@
+"""Where an exception that nobody handles comes to light, and the stop that is made there.
+
+debugpy's own filters miss pytest, multiprocessing, fire-and-forget tasks, RecursionError below 3.12 and SyntaxError, stop
+several times for one exception, and stop for SystemExit (debugpy#111, #565, #756, #1873). So the places themselves
+report: each takes the exception when the interpreter or the framework has given up on it, once.
+"""
+
+import os
+import sys
+import threading
+from types import TracebackType
+from typing import Any, Callable, Optional
+
+from . import api, bridge, net, output_tail
+from .after_import import when_imported
+from .stop import Stop
+
+SEEN = "__dap_agent_seen__"
+"""Attribute that marks an exception for which there has been a stop: BaseException takes no weak references."""
+
+_IGNORED = (SystemExit, KeyboardInterrupt, GeneratorExit)
+_one_at_a_time = threading.Lock()
+_here = threading.local()
+_connect: Optional[Callable[[], bool]] = None
+
+LOGGERS = ("asyncio", "concurrent.futures", "django.request", "uvicorn.error", "gunicorn.error", "hypercorn.error",
+           "tornado.application", "aiohttp.server", "celery.app.trace", "werkzeug", "waitress", "sanic.error")  # fmt: skip
+"""Loggers to which a server or a scheduler reports an exception of user code that it has swallowed."""
+
+
+def install(connect: Callable[[], bool]) -> None:
+    """Begin to report. *connect* attaches a debugger to a process that has none yet (a child), and says if it could."""
+    global _connect
+    _connect = connect
+    sys.addaudithook(_audit)
+    _watch_threads()
+    _watch_atexit()
+    when_imported("asyncio.base_events", _watch_event_loops)
+    when_imported("multiprocessing.process", _watch_processes)
+    when_imported("_pytest.config", _watch_pytest)
+    when_imported("unittest.result", _watch_unittest)
+    when_imported("logging", _watch_loggers)
+
+
+def after_fork() -> None:
+    """In a fork's child: another thread of the parent may have held the lock, and the stop it waits in is not ours."""
+    global _one_at_a_time
+    _one_at_a_time = threading.Lock()
+    _here.busy = False
+
+
+def report(exc: Optional[BaseException], tb: Optional[TracebackType] = None, stoppable: bool = True) -> None:
+    """Stop at *exc*, once; where no stop can be made leave its snapshot for dap-agent to find.
+
+    Args:
+        stoppable: False where a stop might block for good (inside a garbage collection).
+    """
+    if exc is None or isinstance(exc, _IGNORED) or getattr(_here, "busy", False):
+        return
+    marks = object.__getattribute__(exc, "__dict__")
+    if SEEN in marks or type(exc).__name__ in ("CancelledError", "Cancelled"):
+        return
+    marks[SEEN] = True
+    tb = tb if tb is not None else exc.__traceback__
+    _here.busy = True
+    try:
+        with _one_at_a_time:
+            stop = Stop.from_exception(exc, tb, thread_name=threading.current_thread().name)
+            stop.output = output_tail.lines()
+            if not (stoppable and _can_stop() and _stop(stop, exc, tb)):
+                net.record(stop)
+    except Exception as error:  # the program must meet its own exception, not one of ours
+        net.failed("could not report %s" % type(exc).__name__, error)
+    finally:
+        _here.busy = False
+
+
+def _can_stop() -> bool:
+    return not (sys.is_finalizing() or bridge.is_debugger_thread(threading.current_thread()))
+
+
+def _stop(stop: Stop, exc: BaseException, tb: Optional[TracebackType]) -> bool:
+    if not bridge.connected() and not (_connect is not None and _connect()):
+        return False
+    api.set_stop(stop)
+    try:
+        bridge.stop(type(exc), exc, tb, type(exc).__name__)
+    finally:
+        api.set_stop(None)
+    return True
+
+
+def _audit(event: str, args: Any) -> None:
+    """sys.excepthook and sys.unraisablehook, whatever the program has put there (PEP 578; audit events table)."""
+    if event == "sys.excepthook":
+        _, _, exc, tb = args
+        report(exc, tb)
+    elif event == "sys.unraisablehook":
+        raised = args[1]
+        exc = raised.exc_value
+        if exc is None and raised.exc_type is not None and not issubclass(raised.exc_type, _IGNORED):
+            exc = raised.exc_type()
+        at_exit = "atexit" in (raised.err_msg or "")  # from 3.10 on; any other one may come out of a garbage collection
+        report(exc, raised.exc_traceback, stoppable=at_exit)
+
+
+def _watch_threads() -> None:
+    """Before threading.excepthook, which a program may replace: the function that a Thread keeps to call it."""
+    stock = threading._make_invoke_excepthook  # type: ignore[attr-defined]
+
+    def make_invoke_excepthook() -> Callable[[Any], None]:
+        invoke = stock()
+
+        def invoke_excepthook(thread: Any) -> None:
+            exc, tb = sys.exc_info()[1:]
+            report(exc, tb)
+            exc = tb = None
+            invoke(thread)
+
+        return invoke_excepthook
+
+    threading._make_invoke_excepthook = make_invoke_excepthook  # type: ignore[attr-defined]
+
+
+def watch_running_threads() -> None:
+    """For threads that were started before we came (attach): they call threading.excepthook."""
+    stock = threading.excepthook
+
+    def excepthook(args: Any) -> None:
+        report(args.exc_value, args.exc_traceback)
+        stock(args)
+
+    threading.excepthook = excepthook
+
+
+class _AtExit:
+    """A function registered with atexit; equal to it, so that atexit.unregister finds it."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return self.function(*args, **kwargs)
+        except BaseException as exc:
+            report(exc)
+            raise
+
+    def __eq__(self, other: object) -> bool:
+        return self.function == other
+
+    def __hash__(self) -> int:
+        return hash(self.function)
+
+    def __repr__(self) -> str:
+        return repr(self.function)
+
+
+def _watch_atexit() -> None:
+    """Below 3.10, C code prints an exit function's exception without asking any hook."""
+    if sys.version_info >= (3, 10):
+        return
+    import atexit
+
+    stock = atexit.register
+
+    def register(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., Any]:
+        if not callable(func):
+            return stock(func, *args, **kwargs)  # its own TypeError
+        stock(_AtExit(func), *args, **kwargs)
+        return func
+
+    register.__doc__ = stock.__doc__
+    atexit.register = register  # type: ignore[assignment]
+
+
+def _watch_event_loops(module: Any) -> None:
+    """Fire-and-forget tasks and failing callbacks end in the loop's exception handler."""
+    loop = module.BaseEventLoop
+    stock = loop.call_exception_handler
+
+    def call_exception_handler(self: Any, context: Any) -> Any:
+        report(context.get("exception"))
+        return stock(self, context)
+
+    loop.call_exception_handler = call_exception_handler
+
+
+def _watch_processes(module: Any) -> None:
+    """A multiprocessing child prints its exception itself, without any hook (BaseProcess._bootstrap)."""
+    process = module.BaseProcess
+    stock = process._bootstrap
+
+    def _bootstrap(self: Any, *args: Any, **kwargs: Any) -> Any:
+        import traceback
+
+        print_exc = traceback.print_exc
+
+        def report_and_print(*a: Any, **k: Any) -> None:
+            if sys._getframe(1).f_globals.get("__name__") == module.__name__:
+                report(sys.exc_info()[1])
+            print_exc(*a, **k)
+
+        traceback.print_exc = report_and_print
+        return stock(self, *args, **kwargs)
+
+    process._bootstrap = _bootstrap
+
+
+class _PytestPlugin:
+    """Reports what pytest calls worth an interaction: failures and errors, not skips, xfails or `pytest.raises`."""
+
+    def pytest_exception_interact(self, node: Any, call: Any, report: Any) -> None:
+        _report_pytest(call.excinfo, report)
+
+
+def _report_pytest(excinfo: Any, outcome: Any) -> None:
+    captured = {"stdout": getattr(outcome, "capstdout", ""), "stderr": getattr(outcome, "capstderr", "")}
+    with output_tail.instead(captured):
+        report(excinfo.value, excinfo.tb)
+
+
+def _watch_pytest(module: Any) -> None:
+    manager = module.PytestPluginManager
+    stock = manager.__init__
+
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        stock(self, *args, **kwargs)
+        self.register(_PytestPlugin(), "dap-agent-debuggee")
+
+    manager.__init__ = __init__
+
+
+def _watch_unittest(module: Any) -> None:
+    result = module.TestResult
+    for name in ("addError", "addFailure"):
+        setattr(result, name, _reporting(getattr(result, name)))
+
+
+def _reporting(stock: Callable[..., Any]) -> Callable[..., Any]:
+    def add(self: Any, test: Any, err: Any) -> Any:
+        report(err[1], err[2])
+        return stock(self, test, err)
+
+    return add
+
+
+def _watch_loggers(module: Any) -> None:
+    """Servers catch what a request handler raises and log it: the record is the last place that has the exception."""
+    logger = module.Logger
+    stock = logger.handle
+
+    def handle(self: Any, record: Any) -> Any:
+        if record.exc_info and record.levelno >= module.ERROR and _logs_for_others(record):
+            report(record.exc_info[1], record.exc_info[2])
+        return stock(self, record)
+
+    logger.handle = handle
+
+
+def _logs_for_others(record: Any) -> bool:
+    if record.name.startswith(LOGGERS):
+        return True
+    # Flask logs with the application's own logger
+    return os.path.basename(os.path.dirname(record.pathname)) == "flask" and record.funcName == "log_exception"

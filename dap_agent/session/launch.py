@@ -1,0 +1,250 @@
+"""Start a program as a debuggee, and tell of its stops and its end."""
+
+import asyncio
+import contextlib
+import importlib.util
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dap_agent.errors import DapAgentError
+from dap_agent.proxy.server import ProxyServer, RequestFailed
+from dap_agent.session import payload, remains
+from dap_agent.session.api import InspectionError
+from dap_agent.session.snapshot import Snapshot
+from dap_agent.session.target import LiveStop, PostMortem, Target
+
+START_TIMEOUT = 60.0
+"""Seconds for an adapter or a child to answer the handshake (a machine under load)."""
+
+BOOTSTRAP = Path(__file__).parents[1] / "debuggee" / "bootstrap"
+
+
+@dataclass(frozen=True)
+class ProgramCommand:
+    """A Python program as its user would start it.
+
+    Args:
+        python: the interpreter.
+        target: path of the program, or the module's name.
+        is_module: whether *target* is a module (`-m`).
+        args: the program's own arguments.
+        cwd: its working directory.
+    """
+
+    python: Path
+    target: str
+    is_module: bool
+    args: tuple[str, ...]
+    cwd: Path
+
+    @property
+    def argv(self) -> list[str]:
+        """The command line."""
+        return [str(self.python), *(["-m"] if self.is_module else []), self.target, *self.args]
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """The program, or a child of it, is paused.
+
+    Args:
+        program: the paused program, for the tools.
+        process_id: of the paused process.
+        is_child: whether it is a child of the program.
+    """
+
+    program: LiveStop
+    process_id: int | None
+    is_child: bool
+
+    async def resume(self) -> None:
+        """Let it go on."""
+        await self.program.resume()
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The program has ended.
+
+    Args:
+        exit_status: as in `subprocess`: negative for a death by signal.
+        crashes: what the net has caught: crashes at which no stop could be made.
+        failures: sentences on what failed on our own side in the debuggee.
+    """
+
+    exit_status: int
+    crashes: tuple[PostMortem, ...] = ()
+    failures: tuple[str, ...] = ()
+
+
+def debugpy_folder() -> Path:
+    """The folder that the debuggee imports debugpy from: ours, whatever its own interpreter has installed."""
+    spec = importlib.util.find_spec("debugpy")
+    if spec is None or spec.origin is None:
+        raise DapAgentError("debugpy is not installed beside dap-agent; install it with `pip install debugpy`.")
+    return Path(spec.origin).parents[1]
+
+
+class Debuggee:
+    """A running program with its adapter and its children."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._events: asyncio.Queue[Stopped | Ended] = asyncio.Queue()
+        self._root: Target | None = None
+        self._children: list[Target] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._process: asyncio.subprocess.Process | None = None
+        self._closing = False
+
+    @classmethod
+    async def launch(cls, command: ProgramCommand, *, stdin: int | None = None) -> "Debuggee":
+        """Start *command* with our stdin, stdout and stderr.
+
+        Args:
+            stdin: another descriptor for its stdin.
+
+        Raises:
+            DapAgentError: the adapter or the program could not be started.
+        """
+        debuggee = cls(Path(tempfile.mkdtemp(prefix="dap-agent-")))
+        try:
+            await debuggee._launch(command, stdin)
+        except BaseException:
+            await debuggee.close()
+            raise
+        return debuggee
+
+    @property
+    def process_id(self) -> int | None:
+        """The program's pid."""
+        return self._process.pid if self._process is not None else self._root.process_id if self._root else None
+
+    async def next_event(self) -> Stopped | Ended:
+        """The next stop, or the end."""
+        return await self._events.get()
+
+    def send_signal(self, number: int) -> None:
+        """Pass a signal on to the program, if it still runs."""
+        if self._process is not None and self._process.returncode is None:
+            self._process.send_signal(number)
+
+    async def close(self) -> None:
+        """End the debug sessions and take away what we have put on disk; a program that still runs goes on."""
+        self._closing = True
+        for target in [*self._children, *([self._root] if self._root else [])]:
+            with contextlib.suppress(RequestFailed):  # a session that has ended by itself has nothing to detach
+                await target.detach()
+            await target.proxy.close()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
+
+    async def _launch(self, command: ProgramCommand, stdin: int | None) -> None:
+        proxy = await ProxyServer.spawn([sys.executable, "-m", "debugpy.adapter"])
+        root = self._root = self._target(proxy)
+        await root.initialize()
+        # attach with `listen`: the program is our own child, with our terminal, signals and exit status; a `launch` would
+        # put debugpy's launcher in between and turn its output into events
+        attaching = self._start(
+            root.attach(
+                {"listen": {"host": "127.0.0.1", "port": 0}, "justMyCode": False, "subProcess": True},
+                timeout=float("inf"),
+            )
+        )
+        waiting = asyncio.ensure_future(root.server_address())
+        await asyncio.wait({attaching, waiting}, timeout=START_TIMEOUT, return_when=asyncio.FIRST_COMPLETED)
+        if not waiting.done():
+            waiting.cancel()
+            raise DapAgentError(
+                "debugpy's adapter does not answer, so the program was not started; try `python -m debugpy.adapter` by "
+                f"hand to see why. {root.adapter_output}".rstrip()
+            )
+        host, port = waiting.result()
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                *command.argv, cwd=command.cwd, env=self._environment(host, port), stdin=stdin
+            )
+        except OSError as error:
+            raise DapAgentError(
+                f"{command.python} could not be started ({error.strerror}); give the interpreter with --python."
+            ) from error
+        self._start(self._wait(self._process))
+
+    def _environment(self, host: str, port: int) -> dict[str, str]:
+        """The user's environment with the bootstrap in front; the bootstrap takes itself out again."""
+        (self._folder / "payload.py").write_text(payload.bundle(), encoding="utf-8")
+        config = self._folder / "config.json"
+        settings = {
+            "host": host,
+            "port": port,
+            "host_pid": os.getpid(),
+            "folder": str(self._folder),
+            "payload": str(self._folder / "payload.py"),
+            "debugpy": str(debugpy_folder()),
+        }
+        config.write_text(json.dumps(settings), encoding="utf-8")
+        given = os.environ.get("PYTHONPATH")
+        path = str(BOOTSTRAP) + (os.pathsep + given if given else "")
+        return {**os.environ, "PYTHONPATH": path, "DAP_AGENT_BOOTSTRAP": str(config)}
+
+    async def _wait(self, process: asyncio.subprocess.Process) -> None:
+        status = await process.wait()
+        crashes, failures = await asyncio.to_thread(remains.collect, self._folder, process.pid, status)
+        self._events.put_nowait(Ended(status, tuple(PostMortem(found) for found in crashes), tuple(failures)))
+
+    def _target(self, proxy: ProxyServer) -> Target:
+        return Target(proxy, self._stopped, self._child)
+
+    def _start(self, coroutine: Any) -> asyncio.Task[None]:
+        task: asyncio.Task[None] = asyncio.ensure_future(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+        return task
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if task.cancelled() or self._closing:
+            return
+        error = task.exception()
+        if isinstance(error, RequestFailed):
+            return  # the process ended in the middle of it: its end is told by itself
+        if error is not None:
+            asyncio.get_running_loop().call_exception_handler({"message": "in a debug session", "exception": error})
+
+    def _stopped(self, target: Target, thread_id: int, reason: str) -> None:
+        if reason == "exception":
+            self._start(self._take(target, thread_id))
+        else:
+            self._start(target.resume(thread_id))
+
+    async def _take(self, target: Target, thread_id: int) -> None:
+        try:
+            snapshot = Snapshot(await target.ask("snapshot"))
+        except InspectionError:
+            await target.resume(thread_id)  # a stop that none of our hooks has made
+            raise
+        self._events.put_nowait(
+            Stopped(LiveStop(target, thread_id, snapshot), target.process_id, is_child=target is not self._root)
+        )
+
+    def _child(self, body: Mapping[str, Any]) -> None:
+        self._start(self._adopt(dict(body)))
+
+    async def _adopt(self, body: dict[str, Any]) -> None:
+        """Open the session of a child that has crashed and waits to be stopped."""
+        connect = body["connect"]
+        proxy = await ProxyServer.connect(str(connect["host"]), int(connect["port"]), timeout=START_TIMEOUT)
+        target = self._target(proxy)
+        target.process_id = body.get("subProcessId")
+        self._children.append(target)
+        await target.initialize()
+        await target.attach(body, timeout=START_TIMEOUT)
