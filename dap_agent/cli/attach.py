@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from dap_agent.cli import exit_status
+from dap_agent.cli import exit_status, failure
 from dap_agent.cli.interrupts import Interrupted, Interrupts
 from dap_agent.cli.investigator import Investigator
 from dap_agent.cli.json_report import Report
@@ -17,12 +17,14 @@ from dap_agent.session.launch import Debuggee, Ended, Stopped
 Attach = Callable[[], Awaitable[Debuggee]]
 
 
-def command(settings: Settings, root: Path, *, pid: int | None, address: tuple[str, int] | None, now: bool) -> int:
+def command(
+    settings: Settings, root: Path | None, *, pid: int | None, address: tuple[str, int] | None, now: bool
+) -> int:
     """Attach to a program and deal with its next exception.
 
     Args:
         settings: the user's.
-        root: the workspace's root.
+        root: the workspace's root; None: found from the program.
         pid: the process, or None for *address*.
         address: host and port where debugpy listens.
         now: pause it instead of waiting for an exception.
@@ -46,13 +48,14 @@ def command(settings: Settings, root: Path, *, pid: int | None, address: tuple[s
         return asyncio.run(run(settings, ui, attach, root=root, report=report, now=now))
 
 
-async def run(settings: Settings, ui: Ui, attach: Attach, *, root: Path, report: Report, now: bool) -> int:
+async def run(settings: Settings, ui: Ui, attach: Attach, *, root: Path | None, report: Report, now: bool) -> int:
     """The whole of it; see `command`.
 
     Args:
         attach: connects to the program.
         report: is filled in.
     """
+    failure.tell_on(asyncio.get_running_loop(), ui)
     # the program belongs to somebody else: a signal to us only ends what we do
     with Interrupts(pass_on_interrupt=False) as interrupts:
         investigator = Investigator(settings, root, (), ui, report, interrupts)

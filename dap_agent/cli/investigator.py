@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dap_agent.fixes.workspace import Workspace
     from dap_agent.models.base import Backend
     from dap_agent.session.api import StoppedProgram
+    from dap_agent.session.snapshot import Snapshot
 
 NO_MODEL = (
     "no model is configured, so nothing is investigated. Give one with --model, with DAP_AGENT_MODEL, or as `model` "
@@ -48,8 +49,8 @@ class Investigator:
 
     Args:
         settings: the user's.
-        root: the workspace's root.
-        command: the program, for the journal.
+        root: the workspace's root; None for an attached program: its project, as found from its code.
+        command: how the program was started, for the journal; empty for an attached one.
         ui: told of everything.
         report: gets the outcome.
         interrupts: Ctrl-C ends an investigation.
@@ -58,7 +59,7 @@ class Investigator:
     def __init__(
         self,
         settings: Settings,
-        root: Path,
+        root: Path | None,
         command: Sequence[str],
         ui: Ui,
         report: Report,
@@ -140,11 +141,22 @@ class Investigator:
         if not isinstance(done[0], BaseException):
             await done[0].aclose()
 
-    def workspace(self) -> "Workspace":
-        """Where edits may go."""
-        from dap_agent.fixes.workspace import Workspace
+    def _workspace(self, snapshot: "Snapshot") -> "Workspace":
+        from dap_agent.fixes.workspace import Workspace, find_root
 
-        return Workspace(self._root, also=self._settings.workspace[1:])
+        root = self._root
+        if root is None:
+            frame = snapshot.user_frame
+            file = Path(frame["file"]) if frame else Path()
+            root = find_root(file if frame and file.is_file() else Path(snapshot.data["process"]["cwd"]))
+        return Workspace(root, also=self._settings.workspace[1:])
+
+    def _python(self, snapshot: "Snapshot") -> Path:
+        """The interpreter for tests: an attached program's own, unless another was asked for."""
+        own = Path(snapshot.data["python"]["executable"])
+        return (
+            own if not self._command and not self._settings.python_given and own.is_file() else self._settings.python
+        )
 
     async def _model(self) -> "Backend | None":
         if self._backend is None:
@@ -167,7 +179,9 @@ class Investigator:
         from dap_agent.agent import prompts
         from dap_agent.cli.render import Span
 
-        prompt = prompts.render(program.snapshot, self.workspace(), allow_evaluate=self._settings.allow_evaluate)
+        prompt = prompts.render(
+            program.snapshot, self._workspace(program.snapshot), allow_evaluate=self._settings.allow_evaluate
+        )
         self._report.prompt = prompt.text()
         self._ui.note("this would be sent to the model; nothing is sent.")
         self._ui.show([(Span(line),) for line in self._report.prompt.splitlines()])
@@ -176,13 +190,13 @@ class Investigator:
         from dap_agent.agent.journal import Journal
         from dap_agent.agent.loop import investigate
 
-        workspace = self.workspace()
+        workspace, python = self._workspace(program.snapshot), self._python(program.snapshot)
         journal = Journal.create(
             workspace.root,
             model=backend.name,
             command=self._command,
             headline=program.snapshot.headline,
-            python=str(self._settings.python),
+            python=str(python),
         )
         self._report.journal = journal.path
         self._ui.note(f"{backend.name} investigates (Ctrl-C ends the investigation)")
@@ -192,7 +206,7 @@ class Investigator:
                     program,
                     backend,
                     workspace,
-                    python=self._settings.python,
+                    python=python,
                     budget=self._budget,
                     journal=journal,
                     allow_evaluate=self._settings.allow_evaluate,

@@ -231,8 +231,9 @@ def _dispatch(words: list[str]) -> int:
     if parsed.command == "attach":
         from dap_agent.cli import attach
 
-        settings = _settings(parsed, root := _root_of(Path.cwd()))
-        return attach.command(settings, _first(settings, root), pid=parsed.pid, address=parsed.connect, now=parsed.now)
+        settings = _settings(parsed, _root_of(Path.cwd()))
+        named = settings.workspace[0] if settings.workspace else None
+        return attach.command(settings, named, pid=parsed.pid, address=parsed.connect, now=parsed.now)
     if parsed.command == "demo":
         from dap_agent.cli import demo
 

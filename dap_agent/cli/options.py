@@ -149,7 +149,7 @@ OPTIONS: tuple[Option, ...] = (
         None,
         "PYTHON",
         "the interpreter that runs the program and the regression test, Python 3.8 or newer",
-        shown="the active virtual environment's, else the one dap-agent runs under",
+        shown="the active virtual environment's, else the one dap-agent runs under; attach: the program's own",
     ),
     Option(
         "json",
@@ -187,7 +187,7 @@ OPTIONS: tuple[Option, ...] = (
         "where edits may go; repeatable: the first is the project's root, others are also allowed",
         commands=("run", "attach", "undo"),
         repeatable=True,
-        shown="the project's root, found from the program (attach, undo: from the current folder)",
+        shown="the project's root, found from the program (undo: from the current folder)",
     ),
     Option(
         "allow-evaluate",

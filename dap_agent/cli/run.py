@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dap_agent.cli import exit_status, render
+from dap_agent.cli import exit_status, failure, render
 from dap_agent.cli.interrupts import Interrupts
 from dap_agent.cli.investigator import Finding, Investigator
 from dap_agent.cli.json_report import Report
@@ -67,6 +67,7 @@ async def run(
         report: is filled in.
         launch: starts the debuggee.
     """
+    failure.tell_on(asyncio.get_running_loop(), ui)
     with Interrupts() as interrupts:
         investigator = Investigator(settings, root, program.argv, ui, report, interrupts)
         work = _Run(settings, program, ui, report, interrupts, investigator, launch, decided(settings, ui, unasked))

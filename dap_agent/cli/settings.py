@@ -27,6 +27,7 @@ class Settings:
     Args:
         fix: None where nothing was given: the subcommand decides.
         python: the debuggee's interpreter; not resolved, as a virtual environment's is a symbolic link.
+        python_given: whether it was asked for, or is the default.
         json: where the report goes, `-` for standard output.
         max_cost: US dollars, None for no limit.
         timeout: seconds.
@@ -37,6 +38,7 @@ class Settings:
     model: str | None
     fix: Fix | None
     python: Path
+    python_given: bool
     json: str | None
     show_prompt: bool
     max_turns: int
@@ -73,7 +75,7 @@ def load(
         given = flags.get(option.field)
         if given is not None:
             values[option.field] = _checked(option, given, option.flag)
-        elif option.variable in environ:
+        elif environ.get(option.variable):
             values[option.field] = _checked(
                 option, environ[option.variable], f"The environment variable {option.variable}"
             )
@@ -91,6 +93,7 @@ def load(
     for option in OPTIONS:
         values.setdefault(option.field, option.default)
         bases.setdefault(option.field, here)
+    values["python_given"] = values["python"] is not None
     values["python"] = _python(values["python"], bases["python"], environ)
     values["workspace"] = tuple(_folder(bases["workspace"] / folder) for folder in values["workspace"])
     if values["json"] not in (None, "-"):

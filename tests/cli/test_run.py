@@ -90,6 +90,7 @@ def settings_for(root: Path, **given: Any) -> Settings:
         "model": "scripted:turns.json",
         "fix": "never",
         "python": Path("/usr/bin/python3"),
+        "python_given": False,
         "json": None,
         "show_prompt": False,
         "max_turns": 40,

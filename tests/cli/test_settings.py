@@ -67,6 +67,10 @@ def test_a_flag_comes_before_the_environment_before_the_file(tmp_path: Path) -> 
     assert of(tmp_path, {"max_turns": "3"}, {"DAP_AGENT_MAX_TURNS": "2"}).max_turns == 3
 
 
+def test_an_empty_variable_is_as_none(tmp_path: Path) -> None:
+    assert of(tmp_path, environ={option.variable: "" for option in OPTIONS}) == of(tmp_path)
+
+
 def test_a_switch_of_the_file_can_be_turned_off(tmp_path: Path) -> None:
     write(tmp_path, "allow-evaluate = true")
     assert of(tmp_path, {"allow_evaluate": False}).allow_evaluate is False
