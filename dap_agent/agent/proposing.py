@@ -1,5 +1,6 @@
 """The tool `propose` and the desk that judges what it brings."""
 
+import asyncio
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -79,7 +80,7 @@ class Desk:
         key = json.dumps(data, sort_keys=True)
         if key in self._judged:
             raise ToolError(f"You proposed exactly this before. {self._sent_back(self._judged[key])}")
-        proposal, changes = self._plan(data)
+        proposal, changes = await asyncio.to_thread(self._plan, data)
         written, diff = proposal.to_json(), mask_code(changes.diff())
         self._journal.write("proposal", proposal=written, diff=diff)
         self._tell("proposal", one_line(proposal.title), proposal=written, diff=diff)
