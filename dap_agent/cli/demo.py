@@ -59,8 +59,11 @@ def copy_project(root: Path) -> None:
     try:
         if root.exists() and (not root.is_dir() or any(root.iterdir())):
             raise UsageError(f"{root} is not empty: name a new folder, dap-agent demo DIR.")
-        shutil.copytree(
-            HERE / "demo_project", root, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__", "*.pyc")
-        )
+        for source in sorted((HERE / "demo_project").rglob("*")):
+            target = root / source.relative_to(HERE / "demo_project")
+            if source.is_file() and "__pycache__" not in source.parts:
+                # contents only: an installation may be read-only, the user's copy must not be
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(source, target)
     except OSError as error:
         raise UsageError(f"The demo cannot be put into {root}: {error.strerror or error}.") from error

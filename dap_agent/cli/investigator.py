@@ -1,6 +1,5 @@
 """From a stop to an outcome: the model, the workspace, the journal and the budget of one run."""
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -72,31 +71,29 @@ class Investigator:
         self._report = report
         self._interrupts = interrupts
         self._budget = Budget(settings.max_turns, settings.max_tokens, settings.max_cost, settings.timeout)
-        self._backend: asyncio.Task[Backend] | None = None
-        self._told = False
+        self._backend: Backend | None = None
         self._over = False
 
     def start(self) -> None:
-        """Begin to load the model's SDK beside the program's start; a missing key is told now, not at the crash.
+        """Make the model's backend ready; a missing key is told before the program starts, not at its crash.
 
         Raises:
-            UsageError: the model's name cannot be understood.
+            UsageError: there is no such model, or it cannot be used for another reason than its key.
         """
-        spec = self._settings.model
-        if spec is None or self._settings.show_prompt:
+        if self._settings.model is None or self._settings.show_prompt:
             return
         from dap_agent.models import registry
+        from dap_agent.models.base import ModelError
 
         try:
-            provider, _ = registry.split(spec)
+            self._backend = registry.create(self._settings.model)
         except DapAgentError as error:
-            raise UsageError(error.message) from error
-        if provider not in registry.providers():
-            raise UsageError(
-                f"There is no model provider {provider!r}. The providers are {', '.join(registry.providers())}."
-            )
-        self._backend = asyncio.ensure_future(asyncio.to_thread(registry.create, spec))
-        self._backend.add_done_callback(self._loaded)
+            if not isinstance(error, ModelError) or error.kind not in ("missing-key", "wrong-key"):
+                raise UsageError(error.message) from error
+            # a project's settings may name a model that not everybody who runs the project has a key for
+            self._over = True
+            self._report.error = error.message
+            self._ui.note(f"{error.message} Crashes are only reported.", "bad")
 
     async def examine(self, program: "StoppedProgram") -> Finding | None:
         """Investigate a stop if that is possible and still wanted.
@@ -111,10 +108,10 @@ class Investigator:
                 self._over = True
                 self._show_prompt(program)
                 return None
-            backend = await self._model()
-            if backend is not None:
-                return await self._investigate(program, backend)
+            if self._backend is not None:
+                return await self._investigate(program, self._backend)
             self._over = True
+            self._ui.note(NO_MODEL)
         except Interrupted:
             self._over = True
             self._ui.idle()
@@ -134,12 +131,8 @@ class Investigator:
 
     async def aclose(self) -> None:
         """Let the model go."""
-        if self._backend is None:
-            return
-        self._backend.cancel()
-        done = await asyncio.gather(self._backend, return_exceptions=True)
-        if not isinstance(done[0], BaseException):
-            await done[0].aclose()
+        if self._backend is not None:
+            await self._backend.aclose()
 
     def _workspace(self, snapshot: "Snapshot") -> "Workspace":
         from dap_agent.fixes.workspace import Workspace, find_root
@@ -154,26 +147,7 @@ class Investigator:
     def _python(self, snapshot: "Snapshot") -> Path:
         """The interpreter for tests: an attached program's own, unless another was asked for."""
         own = Path(snapshot.data["python"]["executable"])
-        return (
-            own if not self._command and not self._settings.python_given and own.is_file() else self._settings.python
-        )
-
-    async def _model(self) -> "Backend | None":
-        if self._backend is None:
-            self._ui.note(NO_MODEL)
-            return None
-        try:
-            return await self._backend
-        except Exception:  # noqa: BLE001 - _loaded has told the user already what it was
-            return None
-
-    def _loaded(self, task: "asyncio.Task[Backend]") -> None:
-        if task.cancelled() or (error := task.exception()) is None:
-            return
-        from dap_agent.cli import failure
-
-        self._report.error = error.message if isinstance(error, DapAgentError) else failure.describe(error)
-        self._ui.note(f"{self._report.error} Crashes are only reported.", "bad")
+        return own if not self._command and not self._settings.python_given and own.is_file() else self._settings.python
 
     def _show_prompt(self, program: "StoppedProgram") -> None:
         from dap_agent.agent import prompts

@@ -13,13 +13,15 @@ import jsonschema
 import pytest
 import referencing
 
-from dap_agent.cli import exit_status, investigator, stops
+from dap_agent.cli import exit_status, stops
+from dap_agent.cli.command_line import UsageError
 from dap_agent.cli.json_report import Report
 from dap_agent.cli.run import run
 from dap_agent.cli.settings import Settings
 from dap_agent.cli.ui import PlainSink, Ui
 from dap_agent.errors import DapAgentError
-from dap_agent.models.base import Usage
+from dap_agent.models import registry
+from dap_agent.models.base import ModelError, Usage
 from dap_agent.session.launch import Ended, ProgramCommand, Stopped
 from dap_agent.session.snapshot import Snapshot
 
@@ -358,21 +360,26 @@ def test_a_failure_in_the_investigation_lets_the_program_go_on(play: Play, stop:
     assert "Traceback" in (private_state / "last-failure.txt").read_text()
 
 
-def test_a_model_that_cannot_be_made_is_told_and_the_crash_reported(play: Play, stop: Stop) -> None:
-    def create(spec: str) -> Any:
-        raise DapAgentError("There is no key: set ANTHROPIC_API_KEY.")
+def no_key(spec: str) -> Any:
+    raise ModelError("There is no key: set ANTHROPIC_API_KEY.", "missing-key")
 
-    world = play([[stop(), Ended(1)]], create=create)
+
+def test_a_missing_key_is_told_and_crashes_are_reported(play: Play, stop: Stop) -> None:
+    world = play([[stop(), Ended(1)]], create=no_key)
     assert world.status == exit_status.CRASHED
-    assert world.said.count("There is no key: set ANTHROPIC_API_KEY. Crashes are only reported.") == 1
+    assert world.said.startswith("dap-agent: There is no key: set ANTHROPIC_API_KEY. Crashes are only reported.\n")
     assert world.report["error"].startswith("There is no key")
+    assert "no model is configured" not in world.said
 
 
-def test_an_unknown_provider_is_a_usage_error(play: Play) -> None:
-    with pytest.raises(investigator.UsageError, match="no model provider 'nobody'"):
-        play([[Ended(0)]], model="nobody:x")
-    with pytest.raises(investigator.UsageError, match="names no provider"):
-        play([[Ended(0)]], model="gpt-5")
+def test_a_model_that_cannot_be_made_is_a_usage_error(play: Play) -> None:
+    for spec, words in (
+        ("nobody:x", "no model provider 'nobody'"),
+        ("gpt-5", "names no provider"),
+        ("scripted:/nowhere/turns.json", "The script /nowhere/turns.json cannot be read"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            play([[Ended(0)]], model=spec, create=registry.create)
 
 
 def test_the_prompt_is_shown_and_nothing_sent(play: Play, stop: Stop) -> None:
