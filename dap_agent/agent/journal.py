@@ -244,6 +244,13 @@ def info(path: Path) -> JournalInfo:
         JournalError: see `read`.
     """
     records = read(path)
+    try:
+        return _info(path, records)
+    except (KeyError, TypeError, ValueError) as error:
+        raise JournalError(f"{path} is no journal that this version understands ({error!r}).") from error
+
+
+def _info(path: Path, records: list[dict[str, Any]]) -> JournalInfo:
     start = records[0]
     turns = [record for record in records if record["kind"] == "turn"]
     verdicts = [record for record in records if record["kind"] == "verdict"]
@@ -274,7 +281,11 @@ def show(path: Path) -> str:
     """
     from dap_agent.session.rendering import clean
 
-    return "\n".join(clean(_line(record)) for record in read(path))
+    records = read(path)
+    try:
+        return "\n".join(clean(_line(record)) for record in records)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise JournalError(f"{path} is no journal that this version understands ({error!r}).") from error
 
 
 def _line(record: dict[str, Any]) -> str:

@@ -65,7 +65,10 @@ async def _stack(context: ToolContext, arguments: dict[str, Any]) -> str:
 
 async def _frame(context: ToolContext, arguments: dict[str, Any]) -> str:
     check_frame(context.snapshot, arguments["number"])
-    return frame_text(mask_snapshot(await context.program.frame(arguments["number"])), 400)
+    frame = mask_snapshot(await context.program.frame(arguments["number"]))
+    if frame["source"]:
+        context.workspace.note_seen(frame["file"])
+    return frame_text(frame, 400)
 
 
 async def _variable(context: ToolContext, arguments: dict[str, Any]) -> str:

@@ -162,9 +162,7 @@ class _Investigation:
             self.backend.on_retry = before
 
     async def run(self, token_budget: int) -> Outcome:
-        first = await asyncio.to_thread(
-            prompts.first_message, self.program.snapshot, self.workspace, token_budget
-        )
+        first = await asyncio.to_thread(prompts.first_message, self.program.snapshot, self.workspace, token_budget)
         specs = self.toolbox.specs
         self.journal.write(
             "prompt",

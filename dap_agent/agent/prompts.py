@@ -136,6 +136,8 @@ def first_message(snapshot: Snapshot, workspace: "Workspace", token_budget: int 
     """The first user message; see `render`."""
     snapshot = Snapshot(mask_snapshot(snapshot.data))
     excerpts = Excerpts(workspace)
+    if snapshot.failing_frame:
+        workspace.note_seen(snapshot.failing_frame["file"])
     fixed = {
         "What happened": _happened(snapshot),
         "Failing frame": frame_text(snapshot.failing_frame, 1_000_000) if snapshot.failing_frame else "",

@@ -5,24 +5,45 @@ from typing import Any
 
 from dap_agent.agent.excerpts import read_source
 from dap_agent.agent.tools import Tool, ToolContext, ToolError
+from dap_agent.errors import DapAgentError
 from dap_agent.session.redaction import mask_lines
 from dap_agent.session.rendering import one_line, source_text
 
 _MOST_HITS = 80
 _LINES = 150
+_LINE = 300
+_MASKED_WHOLE = 300_000
 
 
 async def _search(context: ToolContext, arguments: dict[str, Any]) -> str:
-    found = await asyncio.to_thread(
-        context.workspace.search, arguments["pattern"], arguments.get("glob"), limit=_MOST_HITS
-    )
-    lines = [
-        f"{one_line(hit.file)}:{hit.line}: {one_line(mask_lines([hit.text], code=_is_code(hit.file))[0])}"
-        for hit in found.matches
-    ]
+    return await asyncio.to_thread(_found, context, arguments["pattern"], arguments.get("glob"))
+
+
+def _found(context: ToolContext, pattern: str, glob: str | None) -> str:
+    found = context.workspace.search(pattern, glob, limit=_MOST_HITS)
+    files: dict[str, list[tuple[str, str]]] = {}
+    lines = []
+    for hit in found.matches:
+        if hit.file not in files:
+            files[hit.file] = _with_masks(context, hit.file)
+        code = _is_code(hit.file)
+        # as the line stands in the masked file: alone, the middle of a private key looks harmless
+        raw, masked = files[hit.file][hit.line - 1] if hit.line <= len(files[hit.file]) else ("", "")
+        text = masked if raw.startswith(hit.text) else mask_lines([hit.text], code=code)[0]
+        lines.append(f"{one_line(hit.file)}:{hit.line}: {one_line(text[:_LINE])}")
     if found.note:
         lines.append(f"[{found.note}]")
     return "\n".join(lines) or "Nothing matches."
+
+
+def _with_masks(context: ToolContext, file: str) -> list[tuple[str, str]]:
+    """The lines of a file, as they are and masked; none for one that is large or cannot be read."""
+    try:
+        text = context.workspace.read(file)
+    except DapAgentError:
+        return []
+    raw = text.split("\n") if len(text) <= _MASKED_WHOLE else []
+    return list(zip(raw, mask_lines(raw, code=_is_code(file)), strict=True))
 
 
 async def _read_file(context: ToolContext, arguments: dict[str, Any]) -> str:

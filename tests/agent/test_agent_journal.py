@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dap_agent.agent.journal import Journal, JournalError, find, list_journals, read, show
+from dap_agent.agent.journal import Journal, JournalError, find, info, list_journals, read, show
 from dap_agent.models import scripted
 from dap_agent.models.base import Usage
 from dap_agent.session.redaction import forget_environment
@@ -167,6 +167,10 @@ def test_what_is_no_journal(tmp_path: Path) -> None:
         path.write_text(content)
         with pytest.raises(JournalError, match="is no journal"):
             read(path)
+    path.write_text('{"kind": "start", "headline": "x"}\n{"kind": "end", "status": 1}\n')
+    for reader in (info, show):
+        with pytest.raises(JournalError, match="this version"):
+            reader(path)
     with pytest.raises(JournalError, match="cannot be read"):
         read(tmp_path / "absent.jsonl")
 
