@@ -11,7 +11,7 @@ from dap_agent.session.redaction import mask_code, mask_snapshot
 from dap_agent.session.rendering import (
     clip,
     exception_text,
-    fold_line,
+    fold_lines,
     frame_line,
     frame_text,
     one_line,
@@ -219,10 +219,9 @@ def _stack(snapshot: Snapshot, excerpts: Excerpts, room: _Room) -> str:
     frames = snapshot.frames[1:]
     chosen: dict[int, str] = {}
     left_out = 0
-    for fold in snapshot.data["folds"]:
-        line = fold_line(fold)
+    for number, line in fold_lines(snapshot):
         if room.take(line):
-            chosen[fold["first"]] = line
+            chosen[number] = line
     detailed = snapshot.user_frame
     for user in (True, False):
         for frame in frames:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from dap_agent.session.rendering import clean, quoted
+from dap_agent.session.rendering import clean, clip, one_line, quoted
 
 if TYPE_CHECKING:
     from dap_agent.fixes.proof import TestRun, Verdict
@@ -41,9 +41,17 @@ def run_text(code: str, run: "TestRun", limit: int = 6_000) -> str:
         run: the run.
         limit: characters of output.
     """
-    line = f"on {code}: {run.outcome} (exit status {run.exit_status}, {run.seconds:.1f} s)"
+    status = "its time was up" if run.exit_status is None else f"exit status {run.exit_status}"
+    lines = [f"on {code}: {run.outcome} ({status}, {run.seconds:.1f} s)"]
+    if run.exception_type:
+        where = f" in {one_line(run.exception_function)}" if run.exception_function else ""
+        message = clip(one_line(run.exception_message or ""), 500)
+        lines.append(f"raised: {one_line(run.exception_type)}{where}: {message}")
+    lines.extend(f"note: {one_line(note)}" for note in run.notes)
     output = run.output.strip("\n")
-    return line + ("\n" + quoted(clip_middle(output, limit)) if output.strip() else "")
+    if output.strip():
+        lines.append(quoted(clip_middle(output, limit)))
+    return "\n".join(lines)
 
 
 def verdict_text(verdict: "Verdict", limit: int = 6_000) -> str:

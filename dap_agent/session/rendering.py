@@ -183,12 +183,27 @@ def exception_text(exception: dict[str, Any], message_limit: int = 2000, depth: 
     return text
 
 
+def fold_lines(snapshot: Snapshot) -> list[tuple[int, str]]:
+    """(first frame number, line) of each run of frames that the snapshot folds or leaves out."""
+    folds = snapshot.data["folds"]
+    lines = [(fold["first"], fold_line(fold)) for fold in folds]
+    known = sorted(
+        [(frame["number"], frame["number"]) for frame in snapshot.frames]
+        + [(fold["first"], fold["last"]) for fold in folds]
+    )
+    after = 0
+    for first, last in [*known, (snapshot.data["frames_total"], snapshot.data["frames_total"])]:
+        if first > after:
+            lines.append((after, f"#{after} to #{first - 1}: not in the snapshot"))
+        after = max(after, last + 1)
+    return lines
+
+
 def stack_lines(snapshot: Snapshot, limit: int = 80) -> list[str]:
-    """The stack, innermost first, one line a frame or fold."""
+    """The stack, innermost first, one line a frame or run of frames."""
     lines = [(frame["number"], frame_line(frame, limit)) for frame in snapshot.frames]
-    lines.extend((fold["first"], fold_line(fold)) for fold in snapshot.data["folds"])
     # a fold's first frame may be kept as well: the frame, then the fold
-    return [line for _, line in sorted(lines, key=lambda pair: pair[0])]
+    return [line for _, line in sorted(lines + fold_lines(snapshot), key=lambda pair: pair[0])]
 
 
 def threads_text(snapshot: Snapshot, depth: int = 30) -> str:

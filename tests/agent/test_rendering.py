@@ -110,6 +110,14 @@ def test_stack_with_folds_in_order(data: dict[str, Any]) -> None:
     assert lines[2] == "#2 to #899: 449 times the same 2 frames (recursion)"
 
 
+def test_frames_that_the_snapshot_leaves_out_are_said(data: dict[str, Any]) -> None:
+    data["frames"][2]["number"] = 90
+    data["frames_total"] = 100
+    data["folds"] = [{"first": 2, "last": 21, "period": 2, "count": 10}]
+    lines = stack_lines(Snapshot(data))
+    assert lines[3:] == ["#22 to #89: not in the snapshot", lines[4], "#91 to #99: not in the snapshot"]
+
+
 def test_the_whole_picture(data: dict[str, Any]) -> None:
     text = snapshot_text(Snapshot(data))
     for part in (
