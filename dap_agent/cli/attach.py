@@ -96,7 +96,7 @@ async def _deal_with(event: Stopped | Ended, stops: Stops, ui: Ui, now: bool) ->
             for crash in ended.crashes:
                 await stops.met(crash, ended=True)
             if not ended.crashes:
-                ui.note("the program has ended without an uncaught exception.")
+                ui.note("the program has ended; no uncaught exception was seen.")
         case Stopped() as stopped:
             try:
                 if now:

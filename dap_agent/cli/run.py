@@ -139,7 +139,7 @@ class _Run:
                             self._ui.note(failure, "bad")
                         for crash in ended.crashes:
                             await stops.met(crash, ended=True)
-                        return ended.exit_status
+                        return _status(ended)
         finally:
             self._interrupts.program = None
             await debuggee.close()
@@ -180,7 +180,12 @@ class _Run:
                     await stopped.resume()
                 case Ended() as ended:
                     met.extend(crash.snapshot for crash in ended.crashes)
-                    return ended.exit_status
+                    return _status(ended)
+
+
+def _status(ended: Ended) -> int:
+    assert ended.exit_status is not None, "only of an attached program the status is not known"
+    return ended.exit_status
 
 
 def _same(snapshot: "Snapshot", first: "Snapshot | None") -> bool:

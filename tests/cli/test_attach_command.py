@@ -93,9 +93,9 @@ def test_now_shows_what_the_threads_do(snapshot: Make, tmp_path: Path) -> None:
 
 
 def test_an_end_is_told(tmp_path: Path) -> None:
-    status, said, _ = run(tmp_path, FakeDebuggee([Ended(0)]))
+    status, said, _ = run(tmp_path, FakeDebuggee([Ended(None)]))
     assert status == 0
-    assert "has ended without an uncaught exception" in said
+    assert "the program has ended; no uncaught exception was seen." in said
 
 
 @pytest.mark.parametrize("now", [False, True])
