@@ -179,6 +179,7 @@ class LocalBackend(SdkBackend):
 
     async def _calls_natively(self) -> bool:
         """Ask for one call and see whether it arrives as one."""
+        sdk = await self._sdk("openai")
         body = {
             "messages": chat.render("", [UserMessage("Call the tool choose_frame with frame 7.")], ""),
             "tools": chat.render_tools([_PROBE]),
@@ -186,9 +187,12 @@ class LocalBackend(SdkBackend):
         }
         try:
             turn = await self._read(body, TextSink(None), set())
-        except Exception as error:
-            # 400, 500, 501: no tools in this server or this model's template. The rest is no answer to the question.
-            if getattr(error, "status_code", 0) in (400, 422, 500, 501):
+        except sdk.APIConnectionError:
+            raise
+        except sdk.APIError as error:
+            # No tools in this server or this model's template, or (inside of the stream, without a status) output that
+            # the server cannot parse as calls. Other statuses, "loading" for one, are no answer to the question.
+            if getattr(error, "status_code", 500) in (400, 422, 500, 501):
                 return False
             raise
         return any(call.name == _PROBE.name and call.arguments == {"frame": 7} for call in turn.calls)

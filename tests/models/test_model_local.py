@@ -121,6 +121,7 @@ class TestProbe:
             Reply(calls=[("choose_frame", '{"frame": 7')], stop="length"),
             ErrorReply(400, "m does not support tools"),
             ErrorReply(500, "tools param requires --jinja flag"),
+            ErrorReply(200, "output that does not match the expected peg-native format", "server_error"),
         ],
     )
     def test_no_native_calls(self, kit: Any, probe: Any) -> None:
