@@ -63,21 +63,22 @@ class _Level:
         return self.spec.check_file(self.prepend + path[self.cut :]).include
 
 
-def walk(root: Path, *, for_imports: bool = False) -> Iterator[Entry]:
-    """Files and symlinks below *root*, in a stable order; folders that cannot be read are passed over.
+def walk(root: Path, *, for_copy: bool = False) -> Iterator[Entry]:
+    """Files, symlinks and the like below *root*, in a stable order; folders that cannot be read are passed over.
 
     Args:
-        for_imports: also what imports need and git does not ignore for good: files that git tracks although they
-            match a pattern, and built extensions and Python files (`_version.py`) that are ignored one by one.
+        for_copy: also folders (before what is in them), and what imports need and git does not ignore for good:
+            files that git tracks although they match a pattern, and built extensions and Python files
+            (`_version.py`) that are ignored one by one.
     """
-    tracked = _tracked_but_ignored(root) if for_imports else frozenset()
+    tracked = _tracked_but_ignored(root) if for_copy else frozenset()
     folders = frozenset(str(parent) for path in tracked for parent in PurePosixPath(path).parents)
-    yield from _Walk(for_imports, tracked, folders).folder(str(root), "", _levels_above(root), False)
+    yield from _Walk(for_copy, tracked, folders).folder(str(root), "", _levels_above(root), False)
 
 
 @dataclass(frozen=True)
 class _Walk:
-    for_imports: bool
+    for_copy: bool
     tracked: frozenset[str]
     tracked_folders: frozenset[str]
 
@@ -102,8 +103,10 @@ class _Walk:
                 if is_folder:
                     if entry.name in _SKIPPED or (hidden and path not in self.tracked_folders):
                         continue
+                    if self.for_copy:
+                        yield Entry(path, entry.stat(follow_symlinks=False), False)
                     yield from self.folder(entry.path, path + "/", levels, hidden)
-                elif not hidden or path in self.tracked or (self.for_imports and not ignored and _needed(path)):
+                elif not hidden or path in self.tracked or (self.for_copy and not ignored and _needed(path)):
                     yield Entry(path, entry.stat(follow_symlinks=False), entry.is_symlink())
             except OSError:
                 continue  # gone between the listing and here
