@@ -188,11 +188,14 @@ class Ui:
         lead, style = {
             "tool": ("  > ", "strong"),
             "result": ("    ", "dim"),
-            "proposal": ("  > ", "strong"),
             "verdict": ("    ", "strong"),
             "model-retry": ("  ! ", "bad"),
         }.get(event.kind, ("  ", ""))
-        if text:
+        # the call of propose has told the title, and the verdict how it went, unless it was sent back
+        told = event.kind == "proposal" or (
+            event.kind == "result" and event.data.get("name") == "propose" and not event.data.get("error")
+        )
+        if text and not told:
             self._sink.write([(Span(lead), Span(line, style)) for line in text.split("\n")])
         if event.kind in ("tool", "proposal"):
             self._sink.busy(text.split("\n")[0])

@@ -27,8 +27,11 @@ EVENTS = [
     Progress("result", "customer.tier: str = 'Gold '\x1b[2J"),
     Progress("model-retry", "the provider is busy, again in 2 s"),
     Progress("turn", "turn 2"),
+    Progress("tool", "propose: Read tiers without blanks"),
     Progress("proposal", "Read tiers without blanks"),
     Progress("verdict", "proved: red, then green"),
+    Progress("result", "Verdict: proved.", {"name": "propose", "error": False}),
+    Progress("result", "The proposal is sent back.", {"name": "propose", "error": True}),
     Progress("note", "the budget is small"),
 ]
 
@@ -38,8 +41,9 @@ TRANSCRIPT = """\
   > variable frame=0 path=customer.tier
     customer.tier: str = 'Gold '
   ! the provider is busy, again in 2 s
-  > Read tiers without blanks
+  > propose: Read tiers without blanks
     proved: red, then green
+    The proposal is sent back.
   the budget is small
 """
 
