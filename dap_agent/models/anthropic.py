@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from dap_agent.models import prices
 from dap_agent.models.base import (
     AssistantMessage,
     Call,
@@ -49,8 +50,9 @@ def create(name: str, *, timeout: float = 120.0, max_retries: int = 4) -> "Anthr
     profile of the SDK's own.
 
     Raises:
-        ModelError: no key, or one that cannot be sent.
+        ModelError: no key, or one that cannot be sent; a `DAP_AGENT_PRICE` that is none.
     """
+    prices.from_environment()  # a wrong one must not come out after the first paid answer
     keys = {variable: os.environ[variable] for variable in _KEYS if os.environ.get(variable)}
     for variable, key in keys.items():
         check_key(key, variable)

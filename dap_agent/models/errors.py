@@ -284,8 +284,8 @@ def _by_status(
         )
     if status == 404:
         return Failure(
-            f"{label} at {endpoint.url} does not know the model {model} or the path ({said}): check the model's name "
-            f"and {endpoint.url_source}.",
+            f"{label} at {endpoint.url} does not know {f'the model {model} or ' if model else ''}the path ({said}): "
+            f"check {'the name of the model and ' if model else ''}{endpoint.url_source}.",
             "bad-request",
             detail=words,
         )

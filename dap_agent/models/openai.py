@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from dap_agent.models import chat, responses
+from dap_agent.models import chat, prices, responses
 from dap_agent.models.base import Message, ToolSpec, Turn
 from dap_agent.models.errors import Endpoint, Failure, check_key, header_secrets, missing_key, public_url
 from dap_agent.models.sdk import MAX_REPLY, SdkBackend, TextSink, sendable, used_ids
@@ -24,8 +24,9 @@ def create(name: str, *, timeout: float = 120.0, max_retries: int = 4) -> "OpenA
     """The backend for the model *name*; key and base URL from `OPENAI_API_KEY` and `OPENAI_BASE_URL`.
 
     Raises:
-        ModelError: no key, or one that cannot be sent.
+        ModelError: no key, or one that cannot be sent; a `DAP_AGENT_PRICE` that is none.
     """
+    prices.from_environment()  # a wrong one must not come out after the first paid answer
     key = os.environ.get(_KEY, "")
     endpoint = Endpoint(
         label="OpenAI",

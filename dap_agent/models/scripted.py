@@ -21,7 +21,7 @@ def create(name: str, *, timeout: float = 120.0, max_retries: int = 4) -> "Scrip
     Raises:
         ModelError: the file cannot be read, or is no script.
     """
-    return ScriptedBackend(f"scripted:{name}", load(Path(name)))
+    return ScriptedBackend(f"scripted:{name}", load(Path(name).expanduser()))
 
 
 @dataclass(frozen=True)

@@ -160,6 +160,13 @@ class TestPrices:
         with pytest.raises(ModelError, match="DAP_AGENT_PRICE"):
             prices.cost("m", Usage(1))
 
+    @pytest.mark.parametrize("spec", ["anthropic:m", "openai:m"])
+    def test_nonsense_is_told_before_the_first_request(self, kit: Any, spec: str) -> None:
+        kit.serve()
+        kit.monkeypatch.setenv("DAP_AGENT_PRICE", "cheap")
+        with pytest.raises(ModelError, match="DAP_AGENT_PRICE is 'cheap'"):
+            registry.create(spec)
+
     def test_backends_know_their_price(self, kit: Any) -> None:
         kit.serve()
         million = Usage(1_000_000)
