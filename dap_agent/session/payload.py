@@ -1,0 +1,121 @@
+"""The debuggee side as one text: what is run in the user's process, and how it is asked."""
+
+import ast
+import functools
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from dap_agent.session.api import InspectionError
+
+PACKAGE = "_dap_agent_debuggee"
+"""The name of the package in the debuggee's `sys.modules`."""
+
+# Runs in the debuggee. A loader of its own: nothing is added to sys.meta_path or sys.path, a replaced
+# `builtins.__import__` or `open` of the program's is not met, and modules are compiled when they are first needed.
+_LOADER = """
+def _install(name, sources):
+    import builtins, sys
+    if name in sys.modules:
+        return
+    module_type = type(sys)
+    package = module_type(name)
+    package.__path__ = []
+    package.__package__ = name
+    real_import = builtins.__import__
+    own_builtins = dict(vars(builtins))
+
+    def load(short):
+        full = name + "." + short
+        module = sys.modules.get(full)
+        if module is not None:
+            return module
+        module = module_type(full)
+        module.__package__ = name
+        module.__file__ = "<dap-agent>/debuggee/%s.py" % short
+        module.__dict__["__builtins__"] = own_builtins
+        code = compile(sources[short], module.__file__, "exec", 0, True)
+        sys.modules[full] = module
+        try:
+            exec(code, module.__dict__)
+        except BaseException:
+            del sys.modules[full]
+            raise
+        setattr(package, short, module)
+        return module
+
+    def own_import(wanted, globals=None, locals=None, fromlist=(), level=0):
+        if level:
+            if wanted:
+                return load(wanted)
+            for short in fromlist:
+                load(short)
+            return package
+        return real_import(wanted, globals, locals, fromlist, level)
+
+    own_builtins["__import__"] = own_import
+    exec(compile(sources["__init__"], "<dap-agent>/debuggee/__init__.py", "exec", 0, True), package.__dict__)
+    package.load = load
+    sys.modules[name] = package
+    for short in ("api", "start"):
+        if short in sources:
+            load(short)
+"""
+
+
+@functools.cache
+def bundle() -> str:
+    """Python source that, run by `exec(text, {})` in the debuggee, defines the package there, once.
+
+    `api` and `start` are loaded at once, the other modules when they are first imported. Their file names are
+    `<dap-agent>/debuggee/NAME.py`.
+    """
+    from importlib.resources import files
+
+    folder = files("dap_agent").joinpath("debuggee")
+    texts = {
+        entry.name[: -len(".py")]: entry.read_text(encoding="utf-8")
+        for entry in sorted(folder.iterdir(), key=lambda entry: entry.name)
+        if entry.name.endswith(".py")
+    }
+    return f"{_LOADER}\n_install({PACKAGE!r}, {texts!r})\n"
+
+
+def install_expression() -> str:
+    """An expression for an evaluate that runs `bundle()` and leaves no name behind in the frame."""
+    return f"exec({bundle()!r}, {{}})"
+
+
+def call_expression(name: str, arguments: Mapping[str, Any]) -> str:
+    """The expression for an evaluate that asks the debuggee side (`dap_agent/debuggee/api.py`); its value is a str.
+
+    Args:
+        name: of the question.
+        arguments: its arguments, anything that JSON can hold.
+    """
+    asked = json.dumps(arguments)
+    return f"__import__('sys').modules['{PACKAGE}.api'].call({name!r}, {asked!r})"
+
+
+def parse_reply(text: str) -> Any:
+    """The answer in the result of an evaluate of `call_expression`: a JSON text, or its repr where a frame was given.
+
+    Raises:
+        InspectionError: the question was wrong or could not be answered; the message says why.
+    """
+    try:
+        text = text.strip()
+        reply = json.loads(text if text.startswith("{") else ast.literal_eval(text))
+        ok = reply["ok"]
+    except (ValueError, SyntaxError, TypeError, KeyError, MemoryError, RecursionError) as error:
+        shown = text.strip()
+        raise InspectionError(
+            "The debuggee's answer can't be read; it begins with: "
+            f"{shown[:200] if shown else '(nothing)'}. The program may have been resumed or may have ended."
+        ) from error
+    if ok:
+        return reply["result"]
+    failed = reply["error"]
+    if failed["type"] == "NotThere":
+        raise InspectionError(failed["message"])
+    raise InspectionError(f"Looking into the program failed inside it: {failed['type']}: {failed['message']}.")
