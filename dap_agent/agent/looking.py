@@ -3,19 +3,9 @@
 from typing import Any
 
 from dap_agent.agent.tools import Tool, ToolContext, ToolError
+from dap_agent.session.answers import members_text, variable_text
 from dap_agent.session.redaction import mask_snapshot
-from dap_agent.session.rendering import (
-    clean,
-    clip,
-    exception_text,
-    frame_text,
-    names_text,
-    place_text,
-    stack_lines,
-    threads_text,
-    value_text,
-    where_text,
-)
+from dap_agent.session.rendering import exception_text, frame_text, place_text, stack_lines, threads_text, where_text
 from dap_agent.session.snapshot import Snapshot
 
 _FRAME = {"type": "integer", "minimum": 0, "description": "frame number, 0 = innermost"}
@@ -76,29 +66,12 @@ async def _variable(context: ToolContext, arguments: dict[str, Any]) -> str:
     found = await context.program.variable(
         arguments["frame"], arguments["path"], arguments.get("start", 0), arguments.get("count", 50)
     )
-    return variable_text(arguments["path"], found, arguments.get("start", 0))
-
-
-def variable_text(path: str, found: dict[str, Any], start: int) -> str:
-    """The answer of `StoppedProgram.variable`: the value, then the asked page of its children."""
-    lines = [f"{clean(path)}: {value_text(found['value'], 4000)}"]
-    children = found.get("children") or []
-    lines.append(names_text(children, 300)) if children else None
-    total = found.get("total")
-    end = start + len(children)
-    if total is not None and end < total:
-        lines.append(f"[children {start} to {end - 1} of {total}: the next with start {end}]")
-    return "\n".join(lines)
+    return variable_text(mask_snapshot(found))
 
 
 async def _members(context: ToolContext, arguments: dict[str, Any]) -> str:
     check_frame(context.snapshot, arguments["frame"])
-    return members_text(arguments["path"], await context.program.members(arguments["frame"], arguments["path"]))
-
-
-def members_text(path: str, found: dict[str, Any]) -> str:
-    """The answer of `StoppedProgram.members`."""
-    return clip(clean(path), 200) + str(found)
+    return members_text(mask_snapshot(await context.program.members(arguments["frame"], arguments["path"])))
 
 
 TOOLS = (

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 from dap_agent.agent.journal import Journal
 from dap_agent.agent.report import verdict_json, verdict_text
 from dap_agent.agent.tools import Tool, ToolContext, ToolError
-from dap_agent.errors import DapAgentError
 from dap_agent.session.redaction import mask, mask_code, mask_text
-from dap_agent.session.rendering import clean, one_line, owner_text
+from dap_agent.session.rendering import one_line, owner_text
 from dap_agent.session.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ class Desk:
         workspace: where the edits go.
         snapshot: the stop, for what the regression test must reproduce.
         python: the debuggee's interpreter.
-        prove: whether a proposal is proved; else the first that applies is done. A stop without an exception gives a
-            test nothing to reproduce, so there nothing is proved.
+        prove: whether a proposal is proved; else the first that applies is done. Likewise where there is nothing to
+            reproduce: at a pause.
         journal: gets proposals and verdicts.
         tell: tells a display (kind, text, data as keywords).
         timeout: seconds for each run of tests.
@@ -43,6 +43,7 @@ class Desk:
     Attributes:
         proposal, changes, verdict: the best so far.
         done: whether the investigation can end.
+        failure: what a regression test must reproduce, None if nothing is proved.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class Desk:
         self._workspace = workspace
         self._snapshot = snapshot
         self._python = python
-        self._prove = prove and snapshot.exception is not None
+        self.failure = failure_of(snapshot) if prove else None
         self._journal = journal
         self._tell = tell
         self._timeout = timeout
@@ -84,13 +85,13 @@ class Desk:
         written, diff = proposal.to_json(), mask_code(changes.diff())
         self._journal.write("proposal", proposal=written, diff=diff)
         self._tell("proposal", one_line(proposal.title), proposal=written, diff=diff)
-        if not self._prove:
+        if self.failure is None:
             self._keep(proposal, changes, None)
             self.done = True
             return "The proposal applies; it is shown to the user without a proof."
-        verdict = await self._judge(proposal, changes)
+        verdict = await self._judge(proposal, changes, self.failure)
         text = mask_text(verdict_text(verdict))
-        if verdict.kind == "proved":
+        if verdict.kind in ("proved", "unproven"):  # unproven: no test can run here, whatever is proposed
             self.done = True
             return text
         self._judged[key] = text
@@ -124,26 +125,19 @@ class Desk:
             "answer without a tool call and explain which upgrade helps."
         )
 
-    async def _judge(self, proposal: "Proposal", changes: "ChangeSet") -> "Verdict":
+    async def _judge(self, proposal: "Proposal", changes: "ChangeSet", failure: "Failure") -> "Verdict":
         from dap_agent.fixes.proof import prove
 
-        try:
-            verdict = await prove(
-                self._workspace,
-                proposal,
-                changes,
-                python=self._python,
-                failure=failure_of(self._snapshot),
-                timeout=self._timeout,
-                on_progress=lambda text: self._tell("note", clean(str(text))),
-            )
-        except DapAgentError:
-            # not the proposal's fault: the user shall see it all the same
-            if self.proposal is None:
-                self._keep(proposal, changes, None)
-            self._count()
-            raise
-        self._journal.write("verdict", **verdict_json(verdict))
+        verdict = await prove(
+            self._workspace,
+            proposal,
+            changes,
+            python=self._python,
+            failure=failure,
+            timeout=self._timeout,
+            on_progress=lambda text: self._tell("note", one_line(text)),
+        )
+        self._journal.write("verdict", **verdict_json(verdict), notes=list(verdict.notes))
         self._tell("verdict", f"{verdict.kind}: {one_line(verdict.summary)}", verdict=verdict.kind)
         if self.verdict is None or _RANKS.index(verdict.kind) >= _RANKS.index(self.verdict.kind):
             self._keep(proposal, changes, verdict)
@@ -167,14 +161,20 @@ class Desk:
             self.done = True
 
 
-def failure_of(snapshot: Snapshot) -> "Failure":
-    """What a regression test must reproduce: the exception's type, and the function that raised it."""
+def failure_of(snapshot: Snapshot) -> "Failure | None":
+    """What a regression test must reproduce; None for a stop that nothing can reproduce (a pause)."""
     from dap_agent.fixes.proof import Failure
 
-    exception = snapshot.exception
-    assert exception is not None
-    place = exception["where"] or snapshot.failing_frame or {"function": "", "file": ""}
-    return Failure(exception["type"], exception["message"], place["function"], place["file"])
+    exception, frames = snapshot.exception, snapshot.frames
+    if exception is not None:
+        kind, message, place = exception["type"], exception["message"], exception["where"]
+    elif snapshot.reason == "exit" and (died := re.search(r"\((SIG[A-Z]+)\)", snapshot.headline)):
+        kind, message, place = died[1], snapshot.headline, None
+    else:
+        return None
+    place = place or (frames[0] if frames else {"function": "", "file": ""})
+    stack = tuple((frame["function"], frame["file"]) for frame in frames)
+    return Failure(kind, message, place["function"], place["file"], stack)
 
 
 def _new_text(data: dict[str, Any]) -> Iterator[tuple[str, str]]:

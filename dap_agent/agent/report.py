@@ -47,7 +47,6 @@ def run_text(code: str, run: "TestRun", limit: int = 6_000) -> str:
         where = f" in {one_line(run.exception_function)}" if run.exception_function else ""
         message = clip(one_line(run.exception_message or ""), 500)
         lines.append(f"raised: {one_line(run.exception_type)}{where}: {message}")
-    lines.extend(f"note: {one_line(note)}" for note in run.notes)
     output = run.output.strip("\n")
     if output.strip():
         lines.append(quoted(clip_middle(output, limit)))
@@ -71,6 +70,7 @@ def verdict_text(verdict: "Verdict", limit: int = 6_000) -> str:
         if run is not None
     ]
     parts = [f"Verdict: {verdict.kind}. {clean(verdict.summary)}"]
+    parts.extend(f"note: {one_line(note)}" for note in verdict.notes)
     # the last run is the one that decided
     parts.extend(run_text(code, run, limit if i == len(runs) - 1 else 600) for i, (code, run) in enumerate(runs))
     return "\n".join(parts)

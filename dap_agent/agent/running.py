@@ -4,7 +4,9 @@ from typing import Any
 
 from dap_agent.agent.looking import check_frame
 from dap_agent.agent.report import run_text
-from dap_agent.agent.tools import Tool, ToolContext
+from dap_agent.agent.tools import Tool, ToolContext, ToolError, example_call
+from dap_agent.session.answers import evaluation_text
+from dap_agent.session.redaction import mask_snapshot, mask_text
 
 _DEFAULT_TEST = "tests/test_regression.py"
 
@@ -12,23 +14,40 @@ _DEFAULT_TEST = "tests/test_regression.py"
 async def _evaluate(context: ToolContext, arguments: dict[str, Any]) -> str:
     check_frame(context.snapshot, arguments["frame"])
     found = await context.program.evaluate(arguments["frame"], arguments["code"], float(arguments.get("timeout", 5)))
-    return evaluation_text(found)
+    if found["value"] is not None:
+        found["value"] = mask_snapshot({"name": _name_of(arguments["code"]), "value": found["value"]})["value"]
+    return evaluation_text(mask_snapshot(found))
 
 
-def evaluation_text(found: dict[str, Any]) -> str:
-    """The answer of `StoppedProgram.evaluate`: value, output, error."""
-    return str(found)
+def _name_of(code: str) -> str:
+    """The name of what the last expression gives (`config.password`, `data["password"]`), empty if it has none."""
+    import ast
+
+    try:
+        body = ast.parse(code.strip()).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""
+    node = body[-1].value if body and isinstance(body[-1], ast.Expr) else None
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        return str(node.slice.value)
+    return str(getattr(node, "id", None) or getattr(node, "attr", None) or "")
 
 
 async def _run_test(context: ToolContext, arguments: dict[str, Any]) -> str:
     from dap_agent.fixes.proof import run_test
 
-    file = arguments.get("file", _DEFAULT_TEST)
-    context.workspace.resolve(file)
-    run = await run_test(
-        context.workspace, file, arguments["source"], python=context.python, timeout=context.test_timeout
-    )
-    return run_text("the old code", run)
+    file, source = arguments.get("file", _DEFAULT_TEST), arguments.get("source")
+    if source is None and "file" not in arguments:
+        raise ToolError(f"Give the source of a test, or the file of an existing one: {example_call(RUN_TEST)}")
+    run = await run_test(context.workspace, file, source, python=context.python, timeout=context.test_timeout)
+    parts = [run_text("the old code", run), *(f"note: {note}" for note in run.notes)]
+    if source is not None and context.desk is not None and context.desk.failure is not None:
+        from dap_agent.fixes.reasons import problem_of
+
+        path = context.workspace.resolve(file)
+        problem = problem_of(run, context.desk.failure, context.workspace.root, path, [])
+        parts.append(f"As a regression test: {problem or 'red for the right reason'}.")
+    return mask_text("\n".join(parts))
 
 
 EVALUATE = Tool(
@@ -56,10 +75,9 @@ RUN_TEST = Tool(
     {
         "type": "object",
         "properties": {
-            "source": {"type": "string", "minLength": 1},
-            "file": {"type": "string", "description": f"where it would stand, default {_DEFAULT_TEST}"},
+            "source": {"type": "string", "minLength": 1, "description": "of a new file; without it: an existing file"},
+            "file": {"type": "string", "minLength": 1, "description": f"default {_DEFAULT_TEST}"},
         },
-        "required": ["source"],
         "additionalProperties": False,
     },
     {"source": "from shop import total\n\ndef test_total_of_nothing():\n    assert total([]) == 0\n"},

@@ -319,6 +319,7 @@ class Run:
         self.program = program
         self.workspace = workspace
         self.progress: list[Progress] = []
+        self.python = Path(sys.executable)
         self.journal = Journal.create(
             workspace.root, model="script:test", command=["shop/main.py"], headline="TypeError: float()"
         )
@@ -328,7 +329,7 @@ class Run:
             self.program,
             backend,
             self.workspace,
-            python=Path(sys.executable),
+            python=self.python,
             budget=budget,
             journal=self.journal,
             on_progress=self.progress.append,

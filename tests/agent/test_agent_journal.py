@@ -23,7 +23,15 @@ def fill(journal: Journal, kit: Any) -> None:
     journal.write("result", turn=1, id="c1", name="frame", content="line one\nline two", error=False, seconds=0.1)
     journal.write("proposal", proposal={"title": "T"}, diff="--- a\n+++ b\n")
     journal.write(
-        "verdict", verdict="proved", summary="ok", breaks=[], runner="pytest", red=None, green=None, others=None
+        "verdict",
+        verdict="proved",
+        summary="ok",
+        breaks=[],
+        runner="pytest",
+        red=None,
+        green=None,
+        others=None,
+        notes=[],
     )
     journal.write(
         "end",

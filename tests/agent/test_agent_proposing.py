@@ -11,7 +11,7 @@ import pytest
 
 from dap_agent.agent.budget import Budget
 from dap_agent.agent.journal import read
-from dap_agent.agent.proposing import PROPOSE
+from dap_agent.agent.proposing import PROPOSE, failure_of
 from dap_agent.fixes import proposal as proposals
 from dap_agent.models import scripted
 
@@ -253,6 +253,56 @@ async def test_files_outside_of_the_workspace_are_refused(
     assert list((tmp_path / "elsewhere").iterdir()) == []
     (root / "link.py").unlink()
     (root / "linked").unlink()
+
+
+async def test_where_no_test_can_run_the_proposal_is_the_outcome_at_once(
+    run: Any, kit: Any, good: dict[str, Any], tmp_path: Path
+) -> None:
+    run.python = tmp_path / "no-python"
+    outcome = await run(kit.Script(kit.calls(("propose", good))))
+    assert (outcome.status, outcome.verdict.kind, outcome.turns) == ("proposed", "unproven", 1)
+    assert "--python" in outcome.verdict.summary
+
+
+async def test_a_death_by_signal_is_something_to_reproduce(run: Any, kit: Any) -> None:
+    data = run.program.data
+    data.update(reason="exit", exception=None, notes=["The process was killed by signal 11 (SIGSEGV)."])
+    failure = failure_of(run.program.snapshot)
+    assert failure is not None
+    assert (failure.type, failure.function) == ("SIGSEGV", "total")
+    data["reason"] = "pause"
+    assert failure_of(run.program.snapshot) is None
+
+
+async def test_run_test_tells_whether_it_would_do(run: Any, kit: Any, untouched: None) -> None:
+    passing = "def test_nothing():\n    assert True\n"
+    wrong = "def test_x():\n    {}['a']\n"
+    model = kit.Script(
+        kit.calls(
+            ("run_test", {"source": kit.REGRESSION_TEST}),
+            ("run_test", {"source": passing, "file": "tests/test_new.py"}),
+            ("run_test", {"source": wrong}),
+            ("run_test", {"file": "tests/test_orders.py"}),
+            ("run_test", {}),
+            ("run_test", {"file": "../test_x.py", "source": "1"}),
+        ),
+        kit.say("a"),
+        kit.say("b"),
+    )
+    await run(model)
+    red, green, other, existing, nothing, outside = model.results()
+    assert red.content.startswith("on the old code: failed (exit status 1")
+    assert "raised: TypeError in total: float() argument must be" in red.content
+    assert red.content.endswith("As a regression test: red for the right reason.")
+    assert green.content.startswith("on the old code: passed (exit status 0")
+    assert green.content.endswith("As a regression test: no test failed.")
+    assert "As a regression test: " in other.content
+    assert not other.content.endswith("red for the right reason.")
+    assert existing.content.startswith("on the old code: passed")
+    assert nothing.error
+    assert 'run_test {"source": ' in nothing.content
+    assert outside.error
+    assert "outside the workspace" in outside.content
 
 
 async def test_for_a_culprit_in_a_package_the_way_out_is_told(
