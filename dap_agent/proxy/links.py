@@ -20,6 +20,7 @@ class Link(asyncio.Protocol):
         self._writer: asyncio.WriteTransport | None = None
         self._holds: set[str] = set()  # why nothing is read at the moment
         self.reads = 0  # grows with everything read
+        self.broken: FramingError | None = None  # why nothing more can be read from it
         self.on_pressure: Callable[[bool], None] = lambda high: None
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -36,17 +37,18 @@ class Link(asyncio.Protocol):
             self._writer = transport
 
     def data_received(self, data: bytes) -> None:
+        if self.broken is not None:
+            return
         self.reads += 1
         bodies: list[bytes] = []
-        error: FramingError | None = None
         try:
             self._decoder.feed(data)
             while (body := self._decoder.next()) is not None:
                 bodies.append(body)
-        except FramingError as raised:
-            error = raised
-        if bodies or error is not None:
-            self._received(bodies, error)
+        except FramingError as error:
+            self.broken = error
+        if bodies or self.broken is not None:
+            self._received(bodies, self.broken)
         if self._writer is not None and self._writer.get_write_buffer_size() > _MUCH:
             self.hold("own")
 
@@ -54,7 +56,7 @@ class Link(asyncio.Protocol):
         try:
             self._decoder.eof()
         except FramingError as error:
-            self._received([], error)
+            self.broken = error
         return False  # the transport closes itself, after what was written is out
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -236,9 +236,13 @@ class ProxyServer:
         """
         link = self._admit()
         try:
-            connection.setblocking(False)
-            _no_delay(connection)
-            await self._loop.connect_accepted_socket(lambda: link, connection)
+            try:
+                connection.setblocking(False)
+                _no_delay(connection)
+                await self._loop.connect_accepted_socket(lambda: link, connection)
+            except BaseException:
+                connection.close()  # from here on the transport does that
+                raise
             await self._serve(link)
         finally:
             self._dismiss(link)
@@ -344,6 +348,8 @@ class ProxyServer:
             text += f" (killed by signal {-status})"
         elif status is not None:
             text += f" (exit status {status})"
+        if self._adapter.broken is not None:
+            text += f" within a message. {self._adapter.broken.message.removesuffix('.')}"
         lines = [line for line in self._stderr if line][-_STDERR_SHOWN:]
         return f"{text}. Its last words: {' / '.join(lines)}" if lines else f"{text}."
 
