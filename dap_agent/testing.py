@@ -116,7 +116,7 @@ class ModelServer:
     Attributes:
         requests: all requests that came.
         complaints: the complaints about requests that broke a rule or had no step; assert that it is empty.
-        disconnected: set when a client went away during a `Stall`.
+        disconnected: set when a client went away before its answer was complete.
     """
 
     def __init__(
@@ -264,6 +264,9 @@ class _Handler(BaseHTTPRequestHandler):
                 owner.most_active = max(owner.most_active, owner.active)
             try:
                 self._perform(step, request, vendor, number)
+            except ConnectionError:
+                owner.disconnected.set()
+                self.close_connection = True
             finally:
                 with owner._lock:
                     owner.active -= 1
@@ -356,8 +359,7 @@ class _Handler(BaseHTTPRequestHandler):
         while not owner._closing.is_set():
             readable, _, _ = select.select([self.connection], [], [], 0.02)
             if readable and not self.connection.recv(1):
-                owner.disconnected.set()
-                break
+                raise ConnectionAbortedError("the client went away")
         self.close_connection = True
 
 
