@@ -76,10 +76,18 @@ def adopt() -> None:
         with contextlib.suppress(OSError):  # not a TCP socket: then it does not stall either
             writer.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     _keep_main_thread_alive()
+    debugger.timeout_tracker = _NoTimeouts()
     keeper = debugger.check_alive_thread
     if keeper is not None:
         keeper.do_kill_pydev_thread()  # not a daemon thread: it would hold up the program's end by half a second
     stop_tracing()
+
+
+class _NoTimeouts:
+    """Instead of pydevd's tracker, which starts a thread for each evaluate: impossible while 3.12+ shuts down."""
+
+    def call_on_timeout(self, timeout: float, on_timeout: Any, kwargs: Any = None) -> Any:
+        return contextlib.nullcontext()
 
 
 def _keep_main_thread_alive() -> None:
@@ -137,6 +145,24 @@ def stop(exc_type: Type[BaseException], exc: BaseException, tb: Optional[Traceba
 def is_debugger_thread(thread: threading.Thread) -> bool:
     """Whether *thread* is one of the debugger's own: it must never be stopped."""
     return bool(getattr(thread, "is_pydev_daemon_thread", False) or getattr(thread, "pydev_do_not_trace", False))
+
+
+def users_part(frame: Optional[FrameType]) -> Optional[FrameType]:
+    """*frame* or the nearest caller of it that is not the debugger's or ours: a paused thread waits inside pydevd."""
+    found = None
+    current = frame
+    while current is not None:
+        if _is_ours(current):
+            found = None
+        elif found is None:
+            found = current
+        current = current.f_back
+    return found
+
+
+def _is_ours(frame: FrameType) -> bool:
+    file = frame.f_code.co_filename
+    return file.startswith("<dap-agent>") or "pydevd" in os.path.basename(file) or os.sep + "_pydev" in file
 
 
 def _innermost(tb: Optional[TracebackType]) -> Tuple[FrameType, Dict[int, FrameType]]:

@@ -22,6 +22,7 @@ _IGNORED = (SystemExit, KeyboardInterrupt, GeneratorExit)
 _one_at_a_time = threading.Lock()
 _here = threading.local()
 _connect: Optional[Callable[[], bool]] = None
+_active = True
 
 LOGGERS = ("asyncio", "concurrent.futures", "django.request", "uvicorn.error", "gunicorn.error", "hypercorn.error",
            "tornado.application", "aiohttp.server", "celery.app.trace", "werkzeug", "waitress", "sanic.error")  # fmt: skip
@@ -42,6 +43,17 @@ def install(connect: Callable[[], bool]) -> None:
     when_imported("logging", _watch_loggers)
 
 
+def installed() -> bool:
+    """Whether `install` has been called in this process."""
+    return _connect is not None
+
+
+def active(wanted: bool) -> None:
+    """Switch reporting on or off: hooks of the interpreter cannot be taken out again."""
+    global _active
+    _active = wanted
+
+
 def after_fork() -> None:
     """In a fork's child: another thread of the parent may have held the lock, and the stop it waits in is not ours."""
     global _one_at_a_time
@@ -49,13 +61,16 @@ def after_fork() -> None:
     _here.busy = False
 
 
-def report(exc: Optional[BaseException], tb: Optional[TracebackType] = None, stoppable: bool = True) -> None:
+def report(
+    exc: Optional[BaseException], tb: Optional[TracebackType] = None, stoppable: bool = True, task: Any = None
+) -> None:
     """Stop at *exc*, once; where no stop can be made leave its snapshot for dap-agent to find.
 
     Args:
         stoppable: False where a stop might block for good (inside a garbage collection).
+        task: the asyncio task that it has ended.
     """
-    if exc is None or isinstance(exc, _IGNORED) or getattr(_here, "busy", False):
+    if exc is None or not _active or isinstance(exc, _IGNORED) or getattr(_here, "busy", False):
         return
     marks = object.__getattribute__(exc, "__dict__")
     if SEEN in marks or type(exc).__name__ in ("CancelledError", "Cancelled"):
@@ -65,7 +80,7 @@ def report(exc: Optional[BaseException], tb: Optional[TracebackType] = None, sto
     _here.busy = True
     try:
         with _one_at_a_time:
-            stop = Stop.from_exception(exc, tb, thread_name=threading.current_thread().name)
+            stop = Stop.from_exception(exc, tb, task=task)
             stop.output = output_tail.lines()
             if not (stoppable and _can_stop() and _stop(stop, exc, tb)):
                 net.record(stop)
@@ -180,7 +195,7 @@ def _watch_event_loops(module: Any) -> None:
     stock = loop.call_exception_handler
 
     def call_exception_handler(self: Any, context: Any) -> Any:
-        report(context.get("exception"))
+        report(context.get("exception"), task=context.get("task") or context.get("future"))
         return stock(self, context)
 
     loop.call_exception_handler = call_exception_handler

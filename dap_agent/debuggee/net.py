@@ -5,15 +5,17 @@ collection, or in a process that no debugger can be attached to, leaves its snap
 """
 
 import faulthandler
+import itertools
 import json
 import os
-import tempfile
+import sys
 from typing import Any, List, Optional
 
-from . import api
+from . import api, secrets
 from .stop import Stop
 
 _folder: Optional[str] = None
+_number = itertools.count()
 _dump: List[Any] = []  # keeps the dump's file object alive for faulthandler
 
 
@@ -26,11 +28,30 @@ def spread(folder: str) -> None:
 
 
 def _introduce() -> None:
-    """Who this process is, for the report of a death that leaves it no time to say so."""
-    if _folder is None:
-        return
-    import sysconfig
-    # (kept small: this runs at the start of every process of the program)
+    """Leave a card of this process: a death by signal gives it no time to say who it was."""
+    library = {os.path.dirname(os.__file__), os.path.dirname(json.__file__)}
+    card = {
+        "python": {
+            "version": ".".join(map(str, sys.version_info[:3])),
+            "implementation": sys.implementation.name,
+            "executable": sys.executable or "",
+            "platform": sys.platform,
+        },
+        "process": {"pid": os.getpid(), "argv": _arguments(), "cwd": _cwd()},
+        "library": sorted(library),
+    }
+    _write_to("process-%d.json" % os.getpid(), card)
+
+
+def _arguments() -> List[str]:
+    return [secrets.mask_text(str(part)) for part in getattr(sys, "orig_argv", sys.argv)]
+
+
+def _cwd() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""  # a deleted working directory
 
 
 def open_dump() -> None:
@@ -63,7 +84,11 @@ def failed(what: str, error: BaseException) -> None:
 def _write(kind: str, content: Any) -> None:
     if _folder is None or not os.path.isdir(_folder):
         return
-    descriptor, temporary = tempfile.mkstemp(dir=_folder, prefix="." + kind)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+    _write_to("%s-%d-%d.json" % (kind, os.getpid(), next(_number)), content)
+
+
+def _write_to(name: str, content: Any) -> None:
+    path = os.path.join(_folder or "", name)
+    with open(path + ".part", "w", encoding="utf-8") as file:
         json.dump(content, file)
-    os.replace(temporary, os.path.join(_folder, "%s-%d-%s.json" % (kind, os.getpid(), os.path.basename(temporary)[-8:])))
+    os.replace(path + ".part", path)

@@ -1,5 +1,6 @@
 """The first call into the debuggee: connects the debugger and installs hooks, net and child handling."""
 
+import atexit
 import os
 from typing import Any, Dict
 
@@ -22,6 +23,8 @@ def start(settings: Dict[str, Any]) -> None:
         parent = None if root == os.getpid() else root
         return bridge.connect(settings["host"], settings["port"], settings["debugpy"], parent)
 
+    if settings["root"] is None:
+        atexit.register(_sweep, settings["folder"], settings["host_pid"])
     net.spread(settings["folder"])
     if settings["root"] is None and not connect():
         net.failed("the debugger could not be attached", RuntimeError("nobody answered on the adapter's port"))
@@ -39,3 +42,12 @@ def _alive(pid: int) -> bool:
     except PermissionError:
         return True
     return True
+
+
+def _sweep(folder: str, host_pid: int) -> None:
+    """The last exit function of the first process: if dap-agent was killed, nobody else takes its folder away."""
+    if _alive(host_pid) or not os.path.isdir(folder):
+        return
+    for name in os.listdir(folder):
+        os.unlink(os.path.join(folder, name))
+    os.rmdir(folder)

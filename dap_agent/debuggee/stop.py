@@ -99,10 +99,10 @@ class Stop:
 
 
 def _member_tracebacks(exc: BaseException) -> list[types.TracebackType | None]:
-    """The tracebacks down to the first leaf of an exception group: the failure is there, not where the group was made."""
+    """The tracebacks down to the first leaf of an exception group: the failure is there, not at the group."""
     found: list[types.TracebackType | None] = []
     group = getattr(builtins, "BaseExceptionGroup", None)
-    while group is not None and isinstance(exc, group) and len(found) < 20:
+    while group is not None and issubclass(type(exc), group) and len(found) < 20:
         exc = group.exceptions.__get__(exc)[0]
         found.append(BaseException.__dict__["__traceback__"].__get__(exc))
     return found

@@ -23,6 +23,9 @@ from dap_agent.session.target import LiveStop, PostMortem, Target
 START_TIMEOUT = 60.0
 """Seconds for an adapter or a child to answer the handshake (a machine under load)."""
 
+PAUSE_TIMEOUT = 2.0
+"""Seconds for a thread to reach Python code, where it can be paused."""
+
 BOOTSTRAP = Path(__file__).parents[1] / "debuggee" / "bootstrap"
 
 
@@ -74,12 +77,12 @@ class Ended:
     """The program has ended.
 
     Args:
-        exit_status: as in `subprocess`: negative for a death by signal.
+        exit_status: as in `subprocess`: negative for a death by signal; None for an attached program: nobody knows it.
         crashes: what the net has caught: crashes at which no stop could be made.
         failures: sentences on what failed on our own side in the debuggee.
     """
 
-    exit_status: int
+    exit_status: int | None
     crashes: tuple[PostMortem, ...] = ()
     failures: tuple[str, ...] = ()
 
@@ -90,6 +93,28 @@ def debugpy_folder() -> Path:
     if spec is None or spec.origin is None:
         raise DapAgentError("debugpy is not installed beside dap-agent; install it with `pip install debugpy`.")
     return Path(spec.origin).parents[1]
+
+
+_PREFIX = "dap-agent-"
+
+
+def private_folder() -> Path:
+    """A folder for one run, readable by the user alone; takes away those that killed runs have left."""
+    for left in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*-*"):
+        owner = left.name[len(_PREFIX) :].partition("-")[0]
+        if owner.isdigit() and not _alive(int(owner)) and left.stat().st_uid == os.getuid():
+            shutil.rmtree(left, ignore_errors=True)
+    return Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 class Debuggee:
@@ -103,6 +128,9 @@ class Debuggee:
         self._tasks: set[asyncio.Task[None]] = set()
         self._process: asyncio.subprocess.Process | None = None
         self._closing = False
+        self._attached = False
+        self._pausing = False
+        self._paused = asyncio.Event()
 
     @classmethod
     async def launch(cls, command: ProgramCommand, *, stdin: int | None = None) -> "Debuggee":
@@ -114,7 +142,7 @@ class Debuggee:
         Raises:
             DapAgentError: the adapter or the program could not be started.
         """
-        debuggee = cls(Path(tempfile.mkdtemp(prefix="dap-agent-")))
+        debuggee = cls(private_folder())
         try:
             await debuggee._launch(command, stdin)
         except BaseException:
@@ -131,6 +159,38 @@ class Debuggee:
         """The next stop, or the end."""
         return await self._events.get()
 
+    @property
+    def adapter_output(self) -> str:
+        """What the adapter has said about itself: the reason of a failed injection."""
+        return self._root.adapter_output if self._root is not None else ""
+
+    async def attach(self, proxy: ProxyServer, arguments: Mapping[str, Any], timeout: float) -> None:
+        """Take up a program that is running already; it is let go by `close`.
+
+        Args:
+            arguments: of the DAP request `attach`.
+            timeout: seconds until the debuggee must have answered.
+
+        Raises:
+            RequestFailed: the adapter could not attach.
+        """
+        root = self._root = self._target(proxy)
+        await root.initialize()
+        await root.attach(arguments, timeout=timeout)
+        await root.evaluate(f"exec({payload.bundle()!r}, {{}})")
+        await root.ask("attach")
+        self._attached = True
+        self._start(self._watch(proxy))
+
+    async def pause(self) -> None:
+        """Pause the program; the next event is its stop, with the stacks of all threads."""
+        assert self._root is not None, "only an attached program is paused"
+        self._pausing = True
+        threads = await self._root.proxy.request("threads")
+        first = int(threads["threads"][0]["id"]) if threads.get("threads") else 1
+        await self._root.proxy.request("pause", {"threadId": first})
+        self._start(self._take_pause(self._root, first))
+
     def send_signal(self, number: int) -> None:
         """Pass a signal on to the program, if it still runs."""
         if self._process is not None and self._process.returncode is None:
@@ -140,7 +200,9 @@ class Debuggee:
         """End the debug sessions and take away what we have put on disk; a program that still runs goes on."""
         self._closing = True
         for target in [*self._children, *([self._root] if self._root else [])]:
-            with contextlib.suppress(RequestFailed):  # a session that has ended by itself has nothing to detach
+            with contextlib.suppress(RequestFailed, InspectionError):  # a session that has ended by itself
+                if self._attached:
+                    await target.ask("detach", timeout=5.0)
                 await target.detach()
             await target.proxy.close()
         for task in list(self._tasks):
@@ -201,6 +263,21 @@ class Debuggee:
         crashes, failures = await asyncio.to_thread(remains.collect, self._folder, process.pid, status)
         self._events.put_nowait(Ended(status, tuple(PostMortem(found) for found in crashes), tuple(failures)))
 
+    async def _watch(self, proxy: ProxyServer) -> None:
+        """The end of an attached program is the end of its session."""
+        await proxy.wait_closed()
+        self._events.put_nowait(Ended(None))
+
+    async def _take_pause(self, root: Target, thread_id: int) -> None:
+        """Threads that wait in C code are never paused: then their stacks are taken while they wait."""
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._paused.wait(), PAUSE_TIMEOUT)
+        await root.ask("paused")
+        data = await root.ask("snapshot")
+        if not self._paused.is_set():
+            data["notes"].append(f"Nothing of it could be paused within {PAUSE_TIMEOUT:g} s: every thread waits in C code.")
+        self._events.put_nowait(Stopped(LiveStop(root, thread_id, Snapshot(data)), root.process_id, is_child=False))
+
     def _target(self, proxy: ProxyServer) -> Target:
         return Target(proxy, self._stopped, self._child)
 
@@ -221,7 +298,9 @@ class Debuggee:
             asyncio.get_running_loop().call_exception_handler({"message": "in a debug session", "exception": error})
 
     def _stopped(self, target: Target, thread_id: int, reason: str) -> None:
-        if reason == "exception":
+        if reason == "pause" and self._pausing:
+            self._paused.set()
+        elif reason == "exception":
             self._start(self._take(target, thread_id))
         else:
             self._start(target.resume(thread_id))

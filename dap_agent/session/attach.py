@@ -1,0 +1,124 @@
+"""Attach to a program that is running already."""
+
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from dap_agent.errors import DapAgentError
+from dap_agent.proxy.server import ProxyServer, RequestFailed
+from dap_agent.session.launch import Debuggee, private_folder
+
+INJECTION_TIMEOUT = 60.0
+"""Seconds for a debugger to be put into a process (2 to 3 s on a loaded machine)."""
+
+
+async def attach_pid(pid: int) -> Debuggee:
+    """Put a debugger into process *pid* and wait for its next exception.
+
+    Raises:
+        DapAgentError: it cannot be done here; the message says what is missing.
+    """
+    if problems := preflight(pid):
+        raise DapAgentError(f"Process {pid} cannot be attached to: {' '.join(problems)}")
+    proxy = await ProxyServer.spawn([sys.executable, "-m", "debugpy.adapter"])
+    debuggee = Debuggee(private_folder())
+    try:
+        await debuggee.attach(proxy, {"processId": pid, "justMyCode": False, "subProcess": False}, INJECTION_TIMEOUT)
+    except RequestFailed as error:
+        said = debuggee.adapter_output
+        await debuggee.close()
+        raise DapAgentError(
+            f"Process {pid} cannot be attached to: debugpy's injection failed. {said or error.message} "
+            "Start the program with `python -m debugpy --listen PORT` and use --connect instead."
+        ) from error
+    except BaseException:
+        await debuggee.close()
+        raise
+    return debuggee
+
+
+async def attach_address(host: str, port: int) -> Debuggee:
+    """Attach to a program that was started with `python -m debugpy --listen HOST:PORT`.
+
+    Raises:
+        DapAgentError: nobody listens there, or another client debugs the program already.
+    """
+    proxy = await ProxyServer.connect(host, port)
+    debuggee = Debuggee(private_folder())
+    try:
+        await debuggee.attach(proxy, {"justMyCode": False, "subProcess": False}, INJECTION_TIMEOUT)
+    except RequestFailed as error:
+        await debuggee.close()
+        raise DapAgentError(
+            f"The program at {host}:{port} cannot be attached to: {error.message} "
+            "A debuggee takes one client at a time: end the other debug session first."
+        ) from error
+    except BaseException:
+        await debuggee.close()
+        raise
+    return debuggee
+
+
+def preflight(
+    pid: int, *, proc: Path = Path("/proc"), which: Callable[[str], str | None] = shutil.which, uid: int | None = None
+) -> list[str]:
+    """What stands in the way of putting a debugger into process *pid*, each with its remedy; empty if nothing is known.
+
+    Args:
+        proc: where the kernel shows processes (procfs(5)); without it (macOS, Windows) only the existence is checked.
+        which: finds a program on the PATH.
+        uid: our user id.
+
+    The facts behind: debugpy#82, #762, #1464, #1480; Yama's documentation for ptrace_scope.
+    """
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return [f"there is no process {pid}."]
+    except PermissionError:
+        pass  # said below, with its owner
+    home = proc / str(pid)
+    if not home.exists():
+        return []
+    uid = os.geteuid() if uid is None else uid
+    problems = []
+    owner = home.stat().st_uid
+    if uid not in (0, owner):
+        problems.append(f"it belongs to another user (uid {owner}): run dap-agent as that user or with sudo.")
+        return problems
+    maps = _read(home / "maps")
+    if "python" not in maps and "python" not in _read(home / "comm"):
+        problems.append("it is no Python process (no libpython or python executable in its memory).")
+    if _namespace(home) != _namespace(proc / "self"):
+        problems.append("it runs in another container: run dap-agent inside that container.")
+    status = dict(line.partition(":\t")[::2] for line in _read(home / "status").splitlines())
+    tracer = status.get("TracerPid", "0").strip()
+    if tracer not in ("", "0"):
+        problems.append(f"process {tracer} traces it already (gdb, strace?): end that first.")
+    if "pydevd" in maps:
+        problems.append("a debugger is in it already: use --connect, or end the other debug session.")
+    scope = _read(proc / "sys/kernel/yama/ptrace_scope").strip()
+    if uid != 0 and scope in ("1", "2", "3"):
+        remedy = (
+            "it cannot be changed until a reboot." if scope == "3" else "sudo sysctl kernel.yama.ptrace_scope=0, or sudo."
+        )
+        problems.append(f"kernel.yama.ptrace_scope is {scope}, which forbids it: {remedy}")
+    if not (which("gdb") or which("lldb")):
+        problems.append("neither gdb nor lldb is on the PATH: install one (for example `sudo apt-get install gdb`).")
+    return problems
+
+
+def _namespace(home: Path) -> str:
+    try:
+        return os.readlink(home / "ns/mnt")
+    except OSError:
+        return ""
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""  # not there on this kernel, or not for us: then it proves nothing

@@ -1,0 +1,180 @@
+"""What a stop costs: our one-call snapshot against plain DAP requests, and the way from the exception to the report."""
+
+import asyncio
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dap_agent.proxy.server import ProxyServer
+from dap_agent.session.launch import Debuggee, ProgramCommand, Stopped
+
+pytestmark = pytest.mark.perf
+
+DEEP = """
+class Order:
+    def __init__(self, number):
+        self.number, self.lines = number, [{"sku": "a%d" % n, "qty": n, "price": n * 1.5} for n in range(12)]
+
+def level(depth):
+    v0, v1, v2, v3, v4 = depth, "text %d" % depth, [depth] * 30, {"k%d" % n: n for n in range(20)}, Order(depth)
+    v5, v6, v7, v8, v9 = 1.5, None, (1, 2, 3), {1, 2, 3}, b"bytes"
+    w0, w1, w2, w3, w4 = depth + 1, "x" * 300, [[1, 2], [3, 4]], {"a": {"b": {"c": 1}}}, Order(depth)
+    w5, w6, w7, w8 = True, frozenset((1, 2)), range(10), "end"
+    if depth == 0:
+        raise KeyError("deep")
+    return level(depth - 1)
+
+level(29)
+"""
+
+
+@pytest.fixture
+def deep(tmp_path: Path) -> Path:
+    path = tmp_path / "deep.py"
+    path.write_text(DEEP, encoding="utf-8")
+    return path
+
+
+def test_snapshot_against_plain_dap_requests(deep: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Bar: at most 1/200 of the same by plain DAP as shipped (DESIGN.md section 4)."""
+    plain, requests = asyncio.run(_plain(deep))
+    ours = asyncio.run(_ours(deep))
+    inside = ours.pop("inside_ms")
+    wall = statistics.median(ours["walls"])
+    with capsys.disabled():
+        print(
+            f"\nsnapshot of 30 frames x 20 locals: {1e3 * wall:.1f} ms ({inside:.1f} ms in the debuggee), "
+            f"plain DAP as shipped: {1e3 * plain:.0f} ms in {requests} requests: ratio 1/{plain / wall:.0f} (bar 1/200)"
+        )
+    assert plain / wall >= 200
+    assert inside <= 20
+
+
+async def _plain(program: Path) -> tuple[float, int]:
+    """stackTrace, then scopes and variables of every frame, as an editor that shows everything would ask."""
+    async with await ProxyServer.spawn([sys.executable, "-m", "debugpy.adapter"]) as proxy:
+        stopped: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        initialized = asyncio.Event()
+
+        def event(message: dict[str, Any]) -> None:
+            if message["event"] == "initialized":
+                initialized.set()
+            elif message["event"] == "stopped" and not stopped.done():
+                stopped.set_result(message["body"]["threadId"])
+
+        proxy.subscribe(event)
+        await proxy.request("initialize", {"adapterID": "debugpy", "pathFormat": "path"})
+        launch = asyncio.ensure_future(
+            proxy.request(
+                "launch",
+                {"program": str(program), "console": "internalConsole", "justMyCode": False, "python": [sys.executable]},
+            )
+        )
+        await initialized.wait()
+        await proxy.request("setExceptionBreakpoints", {"filters": ["uncaught"]})
+        await proxy.request("configurationDone")
+        await launch
+        thread = await asyncio.wait_for(stopped, 30)
+        began = time.perf_counter()
+        requests = 1
+        stack = await proxy.request("stackTrace", {"threadId": thread})
+        frames = [frame for frame in stack["stackFrames"] if frame["name"].startswith("level")]
+        assert len(frames) == 30
+        for frame in frames:
+            (scope, *_) = (await proxy.request("scopes", {"frameId": frame["id"]}))["scopes"]
+            found = await proxy.request("variables", {"variablesReference": scope["variablesReference"]})
+            requests += 2
+            for variable in found["variables"]:
+                if variable["variablesReference"] and variable["name"] in ("v2", "v3", "v4", "w2", "w3", "w4"):
+                    await proxy.request("variables", {"variablesReference": variable["variablesReference"]})
+                    requests += 1
+        taken = time.perf_counter() - began
+        await proxy.request("disconnect", {"terminateDebuggee": True})
+        return taken, requests
+
+
+async def _ours(program: Path) -> dict[str, Any]:
+    walls = []
+    inside = []
+
+    async def at_stop(stopped: Stopped) -> None:
+        target = stopped.program._target
+        for _ in range(5):
+            began = time.perf_counter()
+            data = await target.ask("snapshot")
+            walls.append(time.perf_counter() - began)
+            inside.append(data["elapsed_ms"])
+        assert len(data["frames"]) >= 30
+
+    await _until_end(ProgramCommand(Path(sys.executable), str(program), False, (), program.parent), at_stop)
+    return {"walls": walls, "inside_ms": statistics.median(inside)}
+
+
+async def _until_end(command: ProgramCommand, at_stop: Callable[[Stopped], Awaitable[None]]) -> None:
+    debuggee = await Debuggee.launch(command, stdin=subprocess.DEVNULL)
+    try:
+        while isinstance(event := await debuggee.next_event(), Stopped):
+            await at_stop(event)
+            await event.resume()
+    finally:
+        await debuggee.close()
+
+
+def test_from_the_exception_to_the_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Wall time between `raise` in the program and our report on stderr, and what a run costs beyond the plain program."""
+    program = tmp_path / "raises.py"
+    program.write_text("import time\nprint(time.time(), flush=True)\nraise ValueError('now')\n", encoding="utf-8")
+
+    def run(*command: str) -> tuple[float, float]:
+        began = time.time()
+        process = subprocess.Popen(
+            [*command, str(program)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True
+        )
+        assert process.stdout is not None
+        assert process.stderr is not None
+        raised = float(process.stdout.readline())
+        for line in process.stderr:
+            if "ValueError: now" in line:
+                break
+        reported = time.time() - raised
+        process.communicate()
+        return reported, time.time() - began
+
+    plain = min(run(sys.executable)[1] for _ in range(3))
+    reports, totals = zip(*(run(sys.executable, "-m", "dap_agent", "run", "--fix", "never") for _ in range(5)), strict=True)
+    with capsys.disabled():
+        print(
+            f"\nfrom the exception to the report: {1e3 * statistics.median(reports):.0f} ms; "
+            f"the whole run: {statistics.median(totals):.2f} s against {plain:.2f} s of the plain program"
+        )
+    assert statistics.median(reports) < 1.0
+
+
+def test_the_program_runs_at_full_speed_until_it_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """debugpy alone traces every call (18x on CPython 3.11); under dap-agent nothing is traced before a stop."""
+    program = tmp_path / "busy.py"
+    program.write_text(
+        "import json, time\ndef fib(n): return n if n < 2 else fib(n - 1) + fib(n - 2)\n"
+        "began = time.perf_counter()\nfib(24)\nprint(json.dumps(time.perf_counter() - began))\n",
+        encoding="utf-8",
+    )
+
+    def seconds(*command: str) -> float:
+        runs = [
+            subprocess.run([*command, str(program)], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=True)
+            for _ in range(3)
+        ]
+        return min(float(json.loads(run.stdout)) for run in runs)
+
+    plain = seconds(sys.executable)
+    ours = seconds(sys.executable, "-m", "dap_agent", "run")
+    with capsys.disabled():
+        print(f"\nfib(24): {1e3 * ours:.0f} ms under dap-agent, {1e3 * plain:.0f} ms without: ratio {ours / plain:.2f}")
+    assert ours / plain < 1.3
