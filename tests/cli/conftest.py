@@ -1,5 +1,6 @@
 """Fixtures for the command line's tests."""
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -110,6 +111,22 @@ def snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., S
     """Makes the example snapshot, with any of its parts replaced; the current folder is the program's."""
     monkeypatch.chdir(tmp_path)
     return lambda **more: snapshot_of(tmp_path, **more)
+
+
+@pytest.fixture
+def validate_report() -> Callable[[Any], None]:
+    """Validates a JSON report, with the snapshot and the proposal in it."""
+    import jsonschema
+    import referencing
+
+    schemas = Path(__file__).parents[2] / "schemas"
+    resources = [
+        (path.name, referencing.Resource.from_contents(json.loads(path.read_text(encoding="utf-8"))))
+        for path in schemas.glob("*.schema.json")
+    ]
+    registry: Any = referencing.Registry().with_resources(resources)
+    schema = json.loads((schemas / "report.schema.json").read_text(encoding="utf-8"))
+    return jsonschema.Draft202012Validator(schema, registry=registry).validate
 
 
 @pytest.fixture

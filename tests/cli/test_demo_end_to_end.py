@@ -7,7 +7,9 @@ import select
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -67,9 +69,10 @@ def test_the_demo_ends_with_a_fixed_program(tmp_path: Path) -> None:
     assert 'tier=row["tier"] or "basic"' in (shop / "billing" / "loading.py").read_text()
 
 
-def test_with_json_the_report_is_all_there_is(tmp_path: Path) -> None:
+def test_with_json_the_report_is_all_there_is(tmp_path: Path, validate_report: Callable[[Any], None]) -> None:
     done = dap_agent("demo", "shop", "--json", "-", "--fix", "never", cwd=tmp_path)
     report = json.loads(done.stdout)
+    validate_report(report)
     assert done.returncode == report["exit_status"] == exit_status.PROPOSED
     assert report["verdict"]["verdict"] == "proved"
     assert report["crash"]["exception"]["type"] == "KeyError"

@@ -9,9 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import jsonschema
 import pytest
-import referencing
 
 from dap_agent.cli import exit_status, stops
 from dap_agent.cli.command_line import UsageError
@@ -24,8 +22,6 @@ from dap_agent.models import registry
 from dap_agent.models.base import ModelError, Usage
 from dap_agent.session.launch import Ended, ProgramCommand, Stopped
 from dap_agent.session.snapshot import Snapshot
-
-SCHEMAS = Path(__file__).resolve().parents[2] / "schemas"
 
 
 @dataclass
@@ -114,7 +110,7 @@ def outcome(status: str = "proposed", kind: str | None = "proved", **more: Any) 
         to_json=lambda: {
             "title": "Read tiers without blanks",
             "cause": "A blank.",
-            "evidence": [],
+            "evidence": [{"text": "the tier has a blank"}],
             "edits": [{"kind": "str_replace", "file": "a.py", "old": "a", "new": "b"}],
             "test": {"file": "tests/test_tier.py", "source": "def test_tier(): ...\n"},
         },
@@ -140,7 +136,9 @@ def outcome(status: str = "proposed", kind: str | None = "proved", **more: Any) 
 
 
 @pytest.fixture
-def play(snapshot: Callable[..., Snapshot], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., World]:
+def play(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, validate_report: Callable[[Any], None]
+) -> Callable[..., World]:
     """Plays a run with the given debuggees and outcomes."""
 
     def start(runs: list[list[Any]], *outcomes: Any, terminal: Any = None, **given: Any) -> World:
@@ -188,22 +186,12 @@ def play(snapshot: Callable[..., Snapshot], tmp_path: Path, monkeypatch: pytest.
         )
         world.said = stream.getvalue()
         world.report = report.to_json()
-        validate(world.report)
+        validate_report(world.report)
         assert world.report["exit_status"] == world.status
         assert all(debuggee.closed for debuggee in world.runs[: len(world.launched)])
         return world
 
     return start
-
-
-def validate(report: dict[str, Any]) -> None:
-    resources = [
-        (path.name, referencing.Resource.from_contents(json.loads(path.read_text(encoding="utf-8"))))
-        for path in SCHEMAS.glob("*.schema.json")
-    ]
-    registry: Any = referencing.Registry().with_resources(resources)
-    schema = json.loads((SCHEMAS / "report.schema.json").read_text(encoding="utf-8"))
-    jsonschema.Draft202012Validator(schema, registry=registry).validate(report)
 
 
 @pytest.fixture
