@@ -16,8 +16,8 @@ FACES = ["cli", "editors", "mcp", "testing", "__main__"]  # on top: may import a
 # Files that run under the debuggee's interpreter, which may be Python 3.8: sent there as text, or started there.
 OLD_PYTHON = [path for path in MODULES if path.parent == PACKAGE / "debuggee" or "bootstrap" in path.parts]
 OLD_PYTHON += [PACKAGE / "fixes" / "runner.py"]
-# Found in every debuggee without our doing: the debugger itself, and our own package once it is there.
-IN_THE_DEBUGGEE = {"debugpy", "pydevd", "_dap_agent_debuggee"}
+# Found in a debuggee without our doing: the debugger's modules, and the sitecustomize that ours stands before.
+IN_THE_DEBUGGEE = re.compile(r"debugpy|_?pydevd\w*|sitecustomize|_dap_agent_debuggee")
 
 
 def by_name(path: Path) -> str:
@@ -89,7 +89,7 @@ def test_code_for_the_debuggee_imports_the_standard_library_and_siblings_only(pa
         if (
             not name.startswith("dap_agent.debuggee")
             and top not in sys.stdlib_module_names
-            and top not in IN_THE_DEBUGGEE
+            and not IN_THE_DEBUGGEE.fullmatch(top)
         ):
             wrong.append(f"{by_name(path)}:{line} imports {name}")
         if top == "dap_agent" and not _is_relative(path, line):
@@ -137,7 +137,7 @@ GENERIC_SINCE_3_9 = {
 }
 GENERIC_SINCE_3_9 |= {"Callable", "Iterator", "Iterable", "Sequence", "Mapping", "Generator", "Awaitable"}
 METHODS_SINCE_3_9 = {"removeprefix", "removesuffix", "is_relative_to", "with_stem", "bit_count", "to_thread"}
-ADDED_TO = {"cache": "functools", "pairwise": "itertools", "lcm": "math", "nullcontext": "", "aclosing": "contextlib"}
+FUNCTIONS_SINCE_3_9 = {"functools.cache", "itertools.pairwise", "math.lcm", "contextlib.aclosing", "sys.exception"}
 
 
 def newer_than_3_8(module: ast.Module) -> list[str]:
@@ -170,9 +170,8 @@ def newer_than_3_8(module: ast.Module) -> list[str]:
                 found.append(f"{where}: X | Y as a type")
             if isinstance(node, ast.Attribute) and node.attr in METHODS_SINCE_3_9:
                 found.append(f"{where}: .{node.attr}")
-            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-                if ADDED_TO.get(node.attr) == node.value.id:
-                    found.append(f"{where}: {node.value.id}.{node.attr}")
+            if isinstance(node, ast.Attribute) and ast.unparse(node) in FUNCTIONS_SINCE_3_9:
+                found.append(f"{where}: {ast.unparse(node)}")
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 keywords = {keyword.arg for keyword in node.keywords}
                 if node.func.id == "zip" and "strict" in keywords:
@@ -203,7 +202,7 @@ def newer_than_3_8(module: ast.Module) -> list[str]:
         ("from typing import Dict, Callable\ndef f(x: Callable[[], Dict[str, int]]): ...", 0),
         ("a = flags | 3; b = table[0]", 0),
         ("from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    X = list[int]", 0),
-        ("'x'.removeprefix('y'); zip(a, b, strict=True)", 2),
+        ("'x'.removeprefix('y'); zip(a, b, strict=True); functools.cache(f)", 3),
     ],
 )
 def test_the_check_itself_finds_what_it_should(source: str, found: int) -> None:
