@@ -266,6 +266,8 @@ class _Investigation:
             if self.desk.done:
                 return
         self.messages.append(ToolResults(tuple(results)))
+        if turn.stop == "length":
+            self.remark(prompts.CUT_OFF)
 
     async def one(self, call: Call) -> ToolResult:
         number = self.meter.turns

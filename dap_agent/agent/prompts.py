@@ -227,7 +227,7 @@ def _stack(snapshot: Snapshot, excerpts: Excerpts, room: _Room) -> str:
         for frame in frames:
             if frame["user"] is not user:
                 continue
-            line = clip(frame_line(frame), 600)
+            line = clip(frame_line(frame, 80 if user else 0), 600)
             block = line
             if user and frame is not detailed:
                 source = frame.get("source") or excerpts.around(frame)

@@ -168,6 +168,8 @@ def failure_of(snapshot: Snapshot) -> "Failure | None":
     exception, frames = snapshot.exception, snapshot.frames
     if exception is not None:
         kind, message, place = exception["type"], exception["message"], exception["where"]
+        if exception["syntax"] and exception["syntax"]["file"]:
+            place = {"function": "<module>", "file": exception["syntax"]["file"]}
     elif snapshot.reason == "exit" and (died := re.search(r"\((SIG[A-Z]+)\)", snapshot.headline)):
         kind, message, place = died[1], snapshot.headline, None
     else:

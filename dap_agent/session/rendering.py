@@ -104,9 +104,9 @@ def place_text(frame: dict[str, Any]) -> str:
 
 
 def frame_line(frame: dict[str, Any], limit: int = 80) -> str:
-    """A frame in one line: number, place, arguments, owner."""
+    """A frame in one line: number, place, owner, arguments (none with *limit* 0)."""
     owner = owner_text(frame)
-    arguments = arguments_text(frame, limit)
+    arguments = arguments_text(frame, limit) if limit else ""
     return (
         f"#{frame['number']} {place_text(frame)}"
         + (f"  [{owner}]" if owner else "")
@@ -126,11 +126,8 @@ def source_text(source: dict[str, Any] | None, line: int) -> str:
     """Source with line numbers, the *line* that was running marked by an arrow."""
     if not source:
         return "  (no source)"
-    first = source["first_line"]
-    return "\n".join(
-        f"{'->' if first + i == line else '  '} {first + i:5d}  {one_line(text)}"
-        for i, text in enumerate(source["lines"])
-    )
+    numbered = enumerate(source["lines"], source["first_line"])
+    return "\n".join(f"{'->' if i == line else '  '} {i:5d}  {one_line(text)}".rstrip() for i, text in numbered)
 
 
 def frame_text(frame: dict[str, Any], value_limit: int = 1000) -> str:
@@ -165,7 +162,8 @@ def exception_text(exception: dict[str, Any], message_limit: int = 2000, depth: 
         lines.append(f"raised in {one_line(where['function'])} at {one_line(where['file'])}:{where['line']}")
     syntax = exception.get("syntax")
     if syntax:
-        lines.append(f"in {one_line(syntax['file'])}:{syntax['line']}, column {syntax['column']}:")
+        column = f", column {syntax['column']}" if syntax["column"] else ""
+        lines.append(f"in {one_line(syntax['file'] or 'an unknown file')}:{syntax['line'] or '?'}{column}:")
         lines.append(quoted(str(syntax["text"] or "").rstrip("\n")))
     for note in exception["notes"]:
         lines.append("note:")

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,16 @@ async def test_an_answer_cut_off_is_told(run: Any, kit: Any) -> None:
     outcome = await run(model)
     assert model.sent[1]["messages"][-1] == UserMessage(prompts.CUT_OFF)
     assert outcome.explanation == "very long"
+
+
+async def test_a_call_cut_off_is_told(run: Any, kit: Any) -> None:
+    cut = replace(kit.calls(("propose", '{"title": "Fi')), stop="length")
+    model = kit.Script(cut, kit.say("a"), kit.say("b"))
+    await run(model)
+    (result,) = model.results(1)
+    assert result.error
+    assert "The arguments of propose are no JSON object" in result.content
+    assert result.content.endswith(f"[dap-agent: {prompts.CUT_OFF}]")
 
 
 async def test_a_refusal(run: Any, kit: Any) -> None:

@@ -274,6 +274,23 @@ async def test_a_death_by_signal_is_something_to_reproduce(run: Any, kit: Any) -
     assert failure_of(run.program.snapshot) is None
 
 
+async def test_a_syntax_error_is_proved_too(run: Any, kit: Any, good: dict[str, Any], root: Path) -> None:
+    path = root / "shop/orders.py"
+    path.write_text(path.read_text().replace("def total(lines):", "def total(lines:"))
+    syntax = {"file": str(path), "line": 9, "column": 10, "text": "def total(lines:\n"}
+    run.program.data["exception"] = kit.exception("SyntaxError", "'(' was never closed", syntax=syntax)
+    run.program.data.update(frames=[], frames_total=0)
+    good["edits"] = [
+        {"kind": "str_replace", "file": "shop/orders.py", "old": "def total(lines:", "new": "def total(lines):"}
+    ]
+    good["test"]["source"] = (
+        "def test_import():\n    from shop import orders\n\n    assert orders.total(['a=1']) == 1\n"
+    )
+    run = kit.Run(run.program, run.workspace)
+    outcome = await run(kit.Script(kit.calls(("propose", good))))
+    assert outcome.proved, outcome.verdict
+
+
 async def test_run_test_tells_whether_it_would_do(run: Any, kit: Any, untouched: None) -> None:
     passing = "def test_nothing():\n    assert True\n"
     wrong = "def test_x():\n    {}['a']\n"

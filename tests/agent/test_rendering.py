@@ -129,3 +129,13 @@ def test_the_whole_picture(data: dict[str, Any]) -> None:
         "Python 3.12.1",
     ):
         assert part in text
+
+
+def test_the_snapshot_of_these_tests_follows_the_schema(data: dict[str, Any]) -> None:
+    import json
+    from pathlib import Path
+
+    import jsonschema
+
+    schema = json.loads((Path(__file__).parents[2] / "schemas" / "snapshot.schema.json").read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator(schema).validate(data)
