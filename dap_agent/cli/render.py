@@ -85,12 +85,16 @@ def _in_frame(snapshot: "Snapshot") -> str:
 
 def crash(snapshot: "Snapshot", verb: str = "stopped at") -> list[Line]:
     """The report of one crash: exception, source, values, stack, causes, last output."""
-    lines: list[Line] = [(Span("dap-agent: ", "dim"), Span(f"the program {verb} "), Span(headline(snapshot), "error"))]
     exception = snapshot.exception
-    if exception is not None:
-        lines += _exception_details(exception)
     data = snapshot.data
-    if not data["thread"]["main"]:
+    if exception is not None:
+        what = (Span(f"the program {verb} "), Span(headline(snapshot), "error"))
+        lines: list[Line] = [(Span("dap-agent: ", "dim"), *what), *_exception_details(exception)]
+        notes = data["notes"]
+    else:
+        # the headline is the first note then: "The process was killed by signal 11 (SIGSEGV)."
+        lines, notes = say(headline(snapshot), "error"), data["notes"][1:]
+    if not data["thread"]["main"] and data["thread"]["name"]:
         lines += _block(f"in thread {data['thread']['name']}")
     if data["task"]:
         lines += _block(f"in asyncio task {data['task']['name']} ({data['task']['coroutine']})")
@@ -104,7 +108,7 @@ def crash(snapshot: "Snapshot", verb: str = "stopped at") -> list[Line]:
     if exception is not None:
         lines += _chain(exception)
     lines += _output(data["output"])
-    lines += [line for note in data["notes"] for line in _block(f"note: {note}", "dim")]
+    lines += [line for note in notes for line in _block(f"note: {note}", "dim")]
     return lines
 
 
@@ -158,6 +162,10 @@ def _failing(frame: dict[str, Any]) -> list[Line]:
                 lines.append((Span(f"  {mark} {number:5d}  "), Span(clip(clean(text), VALUE_WIDTH), style)))
     values = {pair["name"]: pair["value"] for pair in [*frame["arguments"], *frame["locals"]]}
     total = max(frame.get("locals_total") or 0, len(values))
+    for name in [name for name in values if name.startswith("@") or name == "__exception__"]:
+        # made by pytest's assertion rewriting (@py_assert1) and by the debugger: not in the user's source
+        del values[name]
+        total -= 1
     if values:
         lines.append((Span("  values:"),))
     for name, value in list(values.items())[:VALUES]:

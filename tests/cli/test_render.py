@@ -48,7 +48,8 @@ def test_thread_and_task_are_told(snapshot: Make) -> None:
 def test_a_death_by_signal_is_told_by_its_note(snapshot: Make) -> None:
     notes = ["The process was killed by signal 11 (SIGSEGV)."]
     text = render.plain(render.crash(snapshot(exception=None, reason="exit", notes=notes, frames=[]), "ended with"))
-    assert text.startswith("dap-agent: the program ended with The process was killed by signal 11 (SIGSEGV).\n")
+    assert text.startswith("dap-agent: The process was killed by signal 11 (SIGSEGV).\n")
+    assert text.count("SIGSEGV") == 1
 
 
 def test_a_syntax_error_shows_the_line(snapshot: Make, exception_of: Callable[..., dict[str, Any]]) -> None:
@@ -79,6 +80,13 @@ def test_a_fold_is_one_line(snapshot: Make, frame_of: Callable[..., dict[str, An
     at = next(i for i, line in enumerate(lines) if "988 times the same 1 frame" in line)
     assert "#1 f" in lines[at - 1]
     assert "#990 f" in lines[at + 1]
+
+
+def test_names_that_are_not_in_the_source_are_left_out(snapshot: Make) -> None:
+    pairs = [{"name": name, "value": {"type": "int", "text": "1"}} for name in ("@py_assert1", "__exception__", "x")]
+    frame = {**snapshot().frames[0], "locals": pairs, "arguments": [], "locals_total": 3}
+    text = render.plain(render.crash(snapshot(frames=[frame])))
+    assert "  values:\n     x = 1\n  caused" in text
 
 
 def test_long_values_and_many_values_are_cut(snapshot: Make) -> None:

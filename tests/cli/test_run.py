@@ -331,7 +331,7 @@ def test_a_crash_without_a_stop_is_investigated_when_the_program_has_ended(play:
     crash: Any = stop(exception=None, reason="exit", notes=["The process was killed by signal 11 (SIGSEGV)."]).program
     world = play([[Ended(-11, (crash,), ("dap-agent inside the program: x: y",))]], outcome())
     assert world.status == exit_status.PROPOSED
-    assert "the program ended with The process was killed by signal 11" in world.said
+    assert "dap-agent: The process was killed by signal 11" in world.said
     assert "dap-agent inside the program: x: y" in world.said
 
 
