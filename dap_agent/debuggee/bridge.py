@@ -75,6 +75,9 @@ def adopt() -> None:
     if writer is not None:
         with contextlib.suppress(OSError):  # not a TCP socket: then it does not stall either
             writer.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    from _pydevd_bundle.pydevd_constants import DebugInfoHolder
+
+    DebugInfoHolder.DEBUG_TRACE_LEVEL = -1  # its complaints would go to the program's stderr
     _keep_main_thread_alive()
     debugger.timeout_tracker = _NoTimeouts()
     keeper = debugger.check_alive_thread
@@ -125,7 +128,9 @@ def stop_tracing() -> None:
 def stop(exc_type: Type[BaseException], exc: BaseException, tb: Optional[TracebackType], message: str) -> None:
     """Stop this thread in the debugger as at an unhandled exception; returns when it is resumed.
 
-    The frames of the stop are those of *tb*; without one (a SyntaxError in the program file) the caller's frame stands in.
+    Args:
+        tb: where the stop is shown; without one (a SyntaxError in the program file) the caller's frame stands in.
+        message: what the debugger calls the reason.
     """
     import pydevd
 
@@ -133,6 +138,9 @@ def stop(exc_type: Type[BaseException], exc: BaseException, tb: Optional[Traceba
     debugger = _debugger()
     thread = threading.current_thread()
     info = pydevd.set_additional_thread_info(thread)
+    if tb is None:
+        here = sys._getframe(1)
+        tb = TracebackType(None, here, here.f_lasti, here.f_lineno)
     frame, frames = _innermost(tb)
     info.is_tracing += 1
     try:
@@ -140,6 +148,18 @@ def stop(exc_type: Type[BaseException], exc: BaseException, tb: Optional[Traceba
         debugger.do_stop_on_unhandled_exception(thread, frame, frames, (exc_type, exc, tb))
     finally:
         info.is_tracing -= 1
+        _untrace_frames()
+
+
+def _untrace_frames() -> None:
+    """A frame marked for tracing that is not traced shows a stale line in tracebacks (CPython below 3.10)."""
+    if sys.version_info >= (3, 12):
+        return
+    for innermost in sys._current_frames().values():
+        frame: Optional[FrameType] = innermost
+        while frame is not None:
+            frame.f_trace = None
+            frame = frame.f_back
 
 
 def is_debugger_thread(thread: threading.Thread) -> bool:
@@ -165,13 +185,12 @@ def _is_ours(frame: FrameType) -> bool:
     return file.startswith("<dap-agent>") or "pydevd" in os.path.basename(file) or os.sep + "_pydev" in file
 
 
-def _innermost(tb: Optional[TracebackType]) -> Tuple[FrameType, Dict[int, FrameType]]:
+def _innermost(tb: TracebackType) -> Tuple[FrameType, Dict[int, FrameType]]:
     frames = []
-    while tb is not None:
-        frames.append(tb.tb_frame)
-        tb = tb.tb_next
-    if not frames:
-        frames.append(sys._getframe(2))
+    entry: Optional[TracebackType] = tb
+    while entry is not None:
+        frames.append(entry.tb_frame)
+        entry = entry.tb_next
     return frames[-1], {id(frame): frame for frame in frames}
 
 

@@ -34,6 +34,25 @@ def install(bootstrap: str, config: str, root_pid: int) -> None:
     if "subprocess" in sys.modules and hasattr(sys.modules["subprocess"], "_fork_exec"):
         sys.modules["subprocess"]._fork_exec = sys.modules["_posixsubprocess"].fork_exec  # type: ignore[attr-defined]
     _wrap_exec()
+    if sys.version_info >= (3, 12):
+        os.fork = _quietly(os.fork)
+        os.forkpty = _quietly(os.forkpty)
+
+
+def _quietly(fork: Callable[[], Any]) -> Callable[[], Any]:
+    """From 3.12 on a fork beside other threads warns; the debugger's own threads are no reason to."""
+
+    def fork_quietly() -> Any:
+        import warnings
+
+        if threading.active_count() > 1:  # pydevd hides its threads from the count
+            text = "This process (pid=%d) is multi-threaded, use of %s() may lead to deadlocks in the child."
+            warnings.warn(text % (os.getpid(), fork.__name__), DeprecationWarning, stacklevel=2)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            return fork()
+
+    return fork_quietly
 
 
 def _with_bootstrap(env: Optional[Dict[Any, Any]]) -> Dict[str, str]:

@@ -94,7 +94,7 @@ def children_of(value: Any, start: int, count: int) -> tuple[list[tuple[str, str
     """(name, step of a path or None, child, key) of the children *start* to *start + count*, and how many there are."""
     cls = type(value)
     found: list[tuple[str, str | None, Any, Any]] = []
-    for base in (list, tuple, range):
+    for base in (list, tuple):
         if issubclass(cls, base):
             total = base.__dict__["__len__"](value)
             names = kinds.field_names(cls) if base is tuple and cls is not tuple else ()

@@ -123,17 +123,21 @@ class Picture:
         return value
 
 
+DEBUGGERS_NAME = "__exception__"
+"""pydevd puts the exception under this name among the locals of the frame that it stops in."""
+
+
 def locals_of(frame: types.FrameType) -> dict[str, Any]:
     """Name -> value. The namespace of a class body may be of any mapping type; what is not a dict stays unread."""
     held = frame.f_locals
     cls = type(held)
-    if cls is dict:
-        return {name: value for name, value in reading.entries(held, None) if type(name) is str}
     if cls is _FAST_TO_LOCALS:  # 3.13: a view of the frame (PEP 667)
-        return {name: value for name, value in held.items() if type(name) is str}
-    if issubclass(cls, dict):
-        return {name: value for name, value in reading.entries(held, None) if type(name) is str}
-    return {}
+        pairs = list(held.items())
+    elif issubclass(cls, dict):
+        pairs = reading.entries(held, None)
+    else:
+        pairs = []
+    return {name: value for name, value in pairs if type(name) is str and name != DEBUGGERS_NAME}
 
 
 def argument_names(code: types.CodeType) -> tuple[str, ...]:

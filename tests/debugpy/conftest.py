@@ -1,6 +1,7 @@
 """Real programs under real debugpy: what a test writes is what happened, in order."""
 
 import asyncio
+import os
 import subprocess
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -86,7 +87,13 @@ class Player:
     @staticmethod
     def natively(command: ProgramCommand, *, stdin: str | None = None) -> Native:
         done = subprocess.run(
-            command.argv, cwd=command.cwd, capture_output=True, text=True, input="" if stdin is None else stdin, timeout=60
+            command.argv,
+            cwd=command.cwd,
+            env=dict(os.environ),  # not the C library's copy, to which readline adds LINES and COLUMNS
+            capture_output=True,
+            text=True,
+            input="" if stdin is None else stdin,
+            timeout=60,
         )
         return Native(done.returncode, done.stdout, done.stderr)
 
