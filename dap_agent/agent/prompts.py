@@ -223,13 +223,16 @@ def _stack(snapshot: Snapshot, excerpts: Excerpts, room: _Room) -> str:
         if room.take(line):
             chosen[number] = line
     detailed = snapshot.user_frame
+    shown: set[tuple[str, int]] = set()
     for user in (True, False):
         for frame in frames:
             if frame["user"] is not user:
                 continue
             line = clip(frame_line(frame, 80 if user else 0), 600)
             block = line
-            if user and frame is not detailed:
+            place = (frame["file"], frame["line"])
+            if user and frame is not detailed and place not in shown:  # a comprehension and its function share a line
+                shown.add(place)
                 source = frame.get("source") or excerpts.around(frame)
                 block += "\n" + source_text(source, frame["line"]) if source else ""
             text = next((text for text in (block, line) if room.take(text)), None)

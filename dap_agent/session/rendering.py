@@ -126,8 +126,10 @@ def source_text(source: dict[str, Any] | None, line: int) -> str:
     """Source with line numbers, the *line* that was running marked by an arrow."""
     if not source:
         return "  (no source)"
-    numbered = enumerate(source["lines"], source["first_line"])
-    return "\n".join(f"{'->' if i == line else '  '} {i:5d}  {one_line(text)}".rstrip() for i, text in numbered)
+    return "\n".join(
+        f"{'->' if number == line else '  '} {number:5d}" + (f"  {one_line(text)}" if text else "")
+        for number, text in enumerate(source["lines"], source["first_line"])
+    )
 
 
 def frame_text(frame: dict[str, Any], value_limit: int = 1000) -> str:

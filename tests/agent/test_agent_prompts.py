@@ -100,6 +100,17 @@ def test_user_frames_come_before_library_frames(data: dict[str, Any], workspace:
     assert "more frames: see the tool stack]" in stack
 
 
+def test_a_line_is_shown_once(data: dict[str, Any], workspace: Workspace, kit: Any) -> None:
+    main = data["frames"][1]
+    data["frames"].insert(1, {**main, "function": "main.<locals>.<genexpr>"})
+    for number, frame in enumerate(data["frames"]):
+        frame["number"] = number
+    data["frames_total"] = 4
+    stack = sections(first_message(Snapshot(data), workspace))["Stack, innermost first"]
+    assert stack.count('print("sum", total(lines))') == 1
+    assert "#2 main at " in stack
+
+
 def test_recursion_is_folded(data: dict[str, Any], workspace: Workspace) -> None:
     data["frames"][2]["number"] = 990
     data["frames_total"] = 991

@@ -81,6 +81,7 @@ def test_a_frame_in_full_shows_a_rebound_argument_as_it_is_now(data: dict[str, A
 def test_source_marks_the_line() -> None:
     text = source_text({"first_line": 9, "lines": ["a", "b"]}, 10)
     assert text == "       9  a\n->    10  b"
+    assert source_text({"first_line": 9, "lines": ["a  ", ""]}, 1) == "       9  a  \n      10"
     assert source_text(None, 1) == "  (no source)"
 
 
