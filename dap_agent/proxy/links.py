@@ -8,6 +8,7 @@ from dap_agent.wire.framing import Decoder, FramingError
 
 _LAST_WORDS = 0.5  # seconds between the first sign of an adapter's end and our telling of it
 _MUCH = 16 * 1024 * 1024  # bytes waiting for a peer that does not read, before we stop reading what it sends
+_BIG = 64 * 1024  # bytes of a body that is not worth copying
 
 
 class Link(asyncio.Protocol):
@@ -88,14 +89,20 @@ class Link(asyncio.Protocol):
         return bool(self._holds)
 
     def send(self, bodies: Iterable[bytes]) -> None:
-        """Write all *bodies* at once; nothing if the peer is gone."""
+        """Write all *bodies*, the small ones at once; nothing if the peer is gone."""
         if self._writer is None or self._writer.is_closing():
             return
         parts: list[bytes] = []
         for body in bodies:
             parts.append(b"Content-Length: %d\r\n\r\n" % len(body))
-            parts.append(body)
-        self._writer.write(b"".join(parts))
+            if len(body) < _BIG:
+                parts.append(body)
+            else:  # copying it costs more than one write more
+                self._writer.write(b"".join(parts))
+                self._writer.write(body)
+                parts = []
+        if parts:
+            self._writer.write(b"".join(parts))
 
     def close_writing(self) -> None:
         """End what the peer reads, after what was written is out."""

@@ -124,11 +124,12 @@ class Frame:
             InvalidMessage: it would have to be written anew and is nested too deep for that.
         """
         if self._cut:
-            if self.kind == "event":
-                return b'{"seq": %d%b' % (seq, self.body[self._cut :])
-            if request_seq is None:
-                request_seq = self.request_seq
-            return b'{"seq": %d, "type": "response", "request_seq": %d%b' % (seq, request_seq, self.body[self._cut :])
+            head = b'{"seq": %d' % seq
+            if self.kind == "response":
+                head += b', "type": "response", "request_seq": %d' % (
+                    self.request_seq if request_seq is None else request_seq
+                )
+            return b"".join((head, memoryview(self.body)[self._cut :]))
         numbers = {"seq": seq} if request_seq is None else {"seq": seq, "request_seq": request_seq}
         spliced = _splice(self.body, self.message, numbers)
         return _written({**self.message, **numbers}) if spliced is None else spliced
