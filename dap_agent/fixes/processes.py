@@ -8,10 +8,12 @@ import signal
 import sys
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeVar
 
+_T = TypeVar("_T")
 MARK = "_DAP_AGENT_RUN"
 _SUPERVISOR = Path(__file__).with_name("supervisor.py")
 _END_SECONDS = 8.0
@@ -74,63 +76,86 @@ async def run(
     start = time.monotonic()
     status_file = folder / f"status-{mark}"
     tail = _Tail(limit)
-    timed_out = False
-    supervisor = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-I", "-S", str(_SUPERVISOR), str(status_file), str(folder), *command),
-        cwd=cwd,
-        env={**env, MARK: mark},
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        start_new_session=True,
+    # a pipe of our own: with asyncio's, wait() does not return while a grandchild holds the other end
+    read, write = os.pipe()
+    reader = asyncio.StreamReader()
+    output, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(read, "rb", 0)
     )
     try:
-        try:
-            await asyncio.wait_for(_drain(supervisor, tail), timeout)
-        except asyncio.TimeoutError:
-            timed_out = True
+        spawning = asyncio.create_subprocess_exec(
+            *(sys.executable, "-I", "-S", str(_SUPERVISOR), str(status_file), str(folder), *command),
+            cwd=cwd,
+            env={**env, MARK: mark},
+            stdin=asyncio.subprocess.PIPE,
+            stdout=write,
+            stderr=write,
+            start_new_session=True,
+        )
+        supervisor, cancelled = await uninterrupted(spawning)
+    except BaseException:
+        output.close()
+        raise
+    finally:
+        os.close(write)
+    try:
+        timed_out = cancelled or not await _first_of(_drain(reader, tail), supervisor.wait(), timeout)
         seconds = time.monotonic() - start
     finally:
         # also when cancelled: nothing may be left, so this part is not given up
-        ending = asyncio.ensure_future(_end(supervisor, tail, mark))
-        cancelled = False
-        while not ending.done():
-            try:
-                await asyncio.shield(ending)
-            except asyncio.CancelledError:
-                cancelled = True
-        ending.result()
-    if cancelled:
+        _, again = await uninterrupted(_end(supervisor, reader, tail, mark))
+        output.close()
+    if cancelled or again:
         raise asyncio.CancelledError
     status, error = _status(status_file, timed_out)
     return Finished(status, tail.text(), seconds, timed_out, error)
 
 
-async def _drain(supervisor: asyncio.subprocess.Process, tail: _Tail) -> None:
-    assert supervisor.stdout is not None
-    while chunk := await supervisor.stdout.read(1 << 16):
+async def uninterrupted(work: Coroutine[Any, Any, _T]) -> tuple[_T, bool]:
+    """The result of *work*, and whether the caller was cancelled meanwhile."""
+    task = asyncio.ensure_future(work)
+    cancelled = False
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            cancelled = True
+        except Exception:  # noqa: BLE001 -- task.result() raises it
+            break
+    return task.result(), cancelled
+
+
+async def _drain(reader: asyncio.StreamReader, tail: _Tail) -> None:
+    while chunk := await reader.read(1 << 16):
         tail.add(chunk)
 
 
-async def _end(supervisor: asyncio.subprocess.Process, tail: _Tail, mark: str) -> None:
+async def _first_of(one: Coroutine[Any, Any, object], other: Coroutine[Any, Any, object], timeout: float) -> bool:
+    """Whether one of the two ended in time; both have ended or are cancelled afterwards."""
+    tasks = [asyncio.ensure_future(one), asyncio.ensure_future(other)]
+    try:
+        done, _ = await asyncio.wait(tasks, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    return bool(done)
+
+
+async def _end(supervisor: asyncio.subprocess.Process, reader: asyncio.StreamReader, tail: _Tail, mark: str) -> None:
     assert supervisor.stdin is not None
     with contextlib.suppress(ConnectionError):  # it ended by itself
         supervisor.stdin.write(b"k")  # an end without this byte means that we were killed
         await supervisor.stdin.drain()
     supervisor.stdin.close()
-    try:
-        await asyncio.wait_for(_rest(supervisor, tail), _END_SECONDS)
-    except asyncio.TimeoutError:
+    if not await _first_of(supervisor.wait(), asyncio.Event().wait(), _END_SECONDS):
         with contextlib.suppress(ProcessLookupError):
             supervisor.kill()
         await supervisor.wait()
     if supervisor.returncode != 0:  # someone killed the supervisor itself
         _kill_marked(mark)
-
-
-async def _rest(supervisor: asyncio.subprocess.Process, tail: _Tail) -> None:
-    await _drain(supervisor, tail)
-    await supervisor.wait()
+    # nobody holds the other end any more, unless the supervisor was killed and the mark not found
+    await _first_of(_drain(reader, tail), asyncio.Event().wait(), 1.0)
 
 
 def _kill_marked(mark: str) -> None:

@@ -12,12 +12,13 @@ import stat
 import tempfile
 import threading
 import time
-from collections.abc import AsyncIterator, Coroutine, Iterable
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
 from dap_agent.fixes.failures import ScratchError
 from dap_agent.fixes.ignoring import Entry, walk
+from dap_agent.fixes.processes import uninterrupted
 from dap_agent.fixes.workspace import Workspace
 
 PREFIX = "dap-agent-scratch-"
@@ -55,7 +56,7 @@ class Scratch:
         self.notes: list[str] = []
         self._manifest: dict[str, tuple[int, ...] | str] = {}
         self._own: dict[str, tuple[bytes, int]] = {}
-        self._folders: set[str] = set()
+        self._folders: dict[str, int] = {}  # with their permission bits
         self.places: list[tuple[Path, Path]] = [(workspace.root, self.root)]
         self._reflink = True
         self._files = self._bytes = 0
@@ -68,18 +69,16 @@ class Scratch:
         """
         for folder in (self.root, self.temp, self.private):
             folder.mkdir(parents=True)
+        self._note_folder(str(self.root))
         # an ini file that always matches: pytest must not find one of the temporary folder's
         (self.base / "pytest.ini").write_text("[pytest]\n")
-        try:
+        with self._told():
             for entry in walk(self.workspace.root, for_copy=True):
                 if stop.is_set():
                     return
                 self._copy(self.workspace.root, self.root, entry)
             for path in outside:
                 self._copy_package(path, stop)
-        except OSError as error:
-            why = "the disk is full" if error.errno == errno.ENOSPC else str(error)
-            raise ScratchError(f"The workspace could not be copied to {self.base}: {why}.") from None
 
     def copy_of(self, path: Path) -> Path | None:
         """Where a file of the workspace (or of a copied package) is in the copy; None for any other path."""
@@ -104,36 +103,53 @@ class Scratch:
         if target is None:
             raise ScratchError(f"{path} is not part of the scratch copy.")
         key = str(target)
-        target.unlink(missing_ok=True)
-        if data is None:
-            self._own.pop(key, None)
-            self._manifest.pop(key, None)
-            return
-        for parent in reversed(target.parents):
-            if parent.is_relative_to(self.base) and not parent.exists():
-                parent.mkdir()
-                self._folders.add(str(parent))
-        self._own[key] = (data, mode)
-        self._write_own(key)
+        with self._told():
+            target.unlink(missing_ok=True)
+            if data is None:
+                self._own.pop(key, None)
+                self._manifest.pop(key, None)
+                return
+            for parent in reversed(target.parents):
+                if parent.is_relative_to(self.base) and not parent.exists():
+                    parent.mkdir()
+                    self._note_folder(str(parent))
+            self._own[key] = (data, mode)
+            self._write_own(key)
 
     def reset(self) -> None:
         """Takes back what a run changed in the copy, so that the next run starts from the same files."""
         seen: set[str] = set()
-        for top in (self.root, self.packages):
-            if top.exists():
-                self._reset_folder(str(top), seen)
-        for folder in sorted(self._folders):
-            Path(folder).mkdir(exist_ok=True)
-        for key in [key for key in self._manifest if key not in seen]:
-            self._restore(key)
-        remove_tree(self.temp)
-        self.temp.mkdir()
+        with self._told():
+            for top in (self.root, self.packages):
+                if top.exists():
+                    self._reset_folder(str(top), seen)
+            for folder in sorted(self._folders):
+                Path(folder).mkdir(exist_ok=True)
+            for key in [key for key in self._manifest if key not in seen]:
+                self._restore(key)
+            remove_tree(self.temp)
+            self.temp.mkdir()
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        """Turns a failure of the file system into a ScratchError."""
+        try:
+            yield
+        except OSError as error:
+            why = "the disk is full" if error.errno == errno.ENOSPC else str(error)
+            raise ScratchError(f"The scratch copy of the workspace in {self.base} failed: {why}.") from None
+
+    def _note_folder(self, folder: str) -> None:
+        self._folders[folder] = stat.S_IMODE(os.lstat(folder).st_mode)
 
     async def reset_in_thread(self) -> None:
         """`reset` without blocking the loop; a cancelled caller still waits for its end."""
         await _finish(asyncio.to_thread(self.reset))
 
     def _reset_folder(self, folder: str, seen: set[str]) -> None:
+        mode = self._folders.get(folder)
+        if mode is not None and stat.S_IMODE(os.lstat(folder).st_mode) != mode:
+            os.chmod(folder, mode)
         with os.scandir(folder) as found:
             entries = list(found)
         for entry in entries:
@@ -186,7 +202,7 @@ class Scratch:
         destination = f"{target}/{entry.path}"
         if stat.S_ISDIR(entry.stat.st_mode):
             os.mkdir(destination)
-            self._folders.add(destination)
+            self._note_folder(destination)
         elif entry.link or stat.S_ISREG(entry.stat.st_mode):
             self._copy_file(f"{source}/{entry.path}", destination, entry)
 
@@ -247,7 +263,7 @@ class Scratch:
             self._copy_file(str(top), str(target), Entry("", top.stat(), False))
             return
         target.mkdir()
-        self._folders.add(str(target))
+        self._note_folder(str(target))
         for entry in walk(top, for_copy=True):
             if stop.is_set():
                 return
@@ -290,14 +306,7 @@ async def scratch_copy(workspace: Workspace, outside: Iterable[Path] = ()) -> As
 
 async def _finish(work: Coroutine[Any, Any, None]) -> None:
     """Waits for *work* to its end even when cancelled meanwhile."""
-    task = asyncio.ensure_future(work)
-    cancelled = False
-    while not task.done():
-        try:
-            await asyncio.shield(task)
-        except asyncio.CancelledError:
-            cancelled = True
-    task.result()
+    _, cancelled = await uninterrupted(work)
     if cancelled:
         raise asyncio.CancelledError
 

@@ -4,6 +4,7 @@ Blanks inside multi-line strings are data and stay, but for docstrings (see `Sni
 """
 
 import ast
+import contextlib
 import io
 import re
 import sys
@@ -155,20 +156,20 @@ def snippet(source: str, place: str = "", body_column: int | None = None) -> Sni
         del lines[-1]
     if not lines:
         raise EditError("source is empty")
+    result = problem = None
     try:
         result = _dedented(lines)
     except SyntaxError as error:
         problem = error
-    else:
-        if not (place and _first_line_stripped(result, body_column)):
-            return result
-        problem = SyntaxError()
+    if result is not None and not (place and _first_line_stripped(result, body_column)):
+        return result
     if place and not indent_of(lines[0]):
-        try:  # models strip the text: the first line lost its indentation, the others have it
+        with contextlib.suppress(SyntaxError):
+            # models strip the text: the first line lost its indentation, the others have it
             return _dedented([place + lines[0], *lines[1:]])
-        except SyntaxError:
-            if problem.lineno is None:
-                return result
+    if problem is None:
+        assert result is not None
+        return result
     raise EditError(
         f"source does not parse: {problem.msg} at its line {problem.lineno}: "
         f"{(problem.text or '').strip()!r}; send plain Python, without Markdown fences or diff marks"
