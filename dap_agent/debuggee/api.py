@@ -104,10 +104,10 @@ def _answer(name: str, arguments: dict[str, Any]) -> Any:
 
 def _forget() -> None:
     """Keep nothing of the program alive between questions."""
-    from . import reading, sources
-
-    reading.forget()
-    sources.forget()
+    for name in ("reading", "sources"):
+        module = sys.modules.get("%s.%s" % (__package__, name))
+        if module is not None:
+            module.forget()
 
 
 class _Headroom:

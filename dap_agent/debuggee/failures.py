@@ -173,10 +173,14 @@ class Teller:
             return False
         if not packages_is_stdlib_class(type(exc)):
             return False
-        held = reading.instance_dict(exc) or {}
-        return all(
-            is_plain(value) for value in [list(arguments_of(exc))] + [item for _, item in reading.entries(held, 100)]
-        )
+        wanted = set(method.__code__.co_names)
+        for name in wanted:
+            if type(reading.class_attribute(type(exc), name)) in (types.FunctionType, property):
+                wanted = set()  # it goes through another method: that one may look at anything
+                break
+        held = [(name, item) for name, item in reading.attributes(exc, 100) if not wanted or name in wanted]
+        args = list(arguments_of(exc)) if not wanted or "args" in wanted else []
+        return is_plain(args) and all(is_plain(item) for _, item in held)
 
     def _derived_message(self, exc: BaseException, base: type) -> str:
         args = arguments_of(exc)

@@ -275,7 +275,7 @@ def _named(text: str, code: bool) -> list[tuple[int, int]]:
         name = text[begin:end]
         if not is_secret_name(name):
             continue
-        in_literal = code and _in_literal(text, begin)
+        in_literal = code and text[end : end + 1] not in ("'", '"') and _in_literal(text, begin)
         span = _value_after(text, end, name, code and not in_literal)
         if in_literal and span is not None and text[span[0]] in "{%$<":
             continue  # a placeholder that is filled in later
@@ -320,7 +320,7 @@ def _value_after(text: str, end: int, name: str, code: bool) -> tuple[int, int] 
     if value is None:
         return None
     stop = len(value[0].rstrip(",;)]}>")) + value.start()
-    if stop <= start:
+    if stop <= start or text.startswith(MASK, value.start()):
         return None
     prose = sign == ":" and not closing_quote and words[-1] in ("token", "auth", "tokens", "cookies", "secret")
     if prose and (stop - start < 8 or not re.search(r"[0-9]", text[start:stop])):

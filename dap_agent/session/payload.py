@@ -11,11 +11,12 @@ from dap_agent.session.api import InspectionError
 PACKAGE = "_dap_agent_debuggee"
 """The name of the package in the debuggee's `sys.modules`."""
 
-# Runs in the debuggee. A loader of its own: nothing is added to sys.meta_path or sys.path, a replaced
-# `builtins.__import__` or `open` of the program's is not met, and modules are compiled when they are first needed.
+# Runs in the debuggee. A loader of its own: nothing is added to sys.meta_path or sys.path, and modules are compiled when
+# they are first needed. The standard library is imported past what the program has put in its place: a replaced
+# `builtins.__import__` or `open` (pyfakefs, lazy importers), a file of its own called `dis.py`.
 _LOADER = """
 def _install(name, sources):
-    import builtins, sys
+    import builtins, os, sys, threading
     if name in sys.modules:
         return
     module_type = type(sys)
@@ -23,7 +24,12 @@ def _install(name, sources):
     package.__path__ = []
     package.__package__ = name
     real_import = builtins.__import__
+    real_open = builtins.open
     own_builtins = dict(vars(builtins))
+    library = os.path.dirname(os.path.abspath(os.__file__))
+    library_path = [p for p in sys.path if p.startswith(library) and not p.rstrip(os.sep).endswith("-packages")]
+    importing = threading.RLock()
+    exists = os.path.exists
 
     def load(short):
         full = name + "." + short
@@ -51,7 +57,18 @@ def _install(name, sources):
             for short in fromlist:
                 load(short)
             return package
-        return real_import(wanted, globals, locals, fromlist, level)
+        if wanted in sys.modules:
+            return real_import(wanted, globals, locals, fromlist, level)
+        base = os.path.join(library, wanted.partition(".")[0])
+        if not (exists(base + ".py") or exists(base)):
+            return real_import(wanted, globals, locals, fromlist, level)
+        with importing:
+            before = builtins.__import__, builtins.open, sys.path
+            builtins.__import__, builtins.open, sys.path = real_import, real_open, library_path
+            try:
+                return real_import(wanted, globals, locals, fromlist, level)
+            finally:
+                builtins.__import__, builtins.open, sys.path = before
 
     own_builtins["__import__"] = own_import
     exec(compile(sources["__init__"], "<dap-agent>/debuggee/__init__.py", "exec", 0, True), package.__dict__)
