@@ -17,6 +17,7 @@ from dap_agent.wire.frames import Frame
 from dap_agent.wire.messages import InvalidMessage, Message, body_of, dumps, error_response, event, request, response
 
 MAX_IN_FLIGHT = 10_000  # unanswered requests per origin; a peer that asks on without waiting gets errors then
+MAX_CHECKED = 4096  # bytes of a message from the adapter that is read whole before it is passed on
 MAX_COMPLAINTS = 10  # what a peer is told about its broken messages, before they are dropped in silence
 
 _PARTING = frozenset({"disconnect", "terminate"})
@@ -218,11 +219,12 @@ class Proxy:
         """The adapter has sent *body*."""
         try:
             frame = Frame.peek(body)
+            if frame.kind == "response":
+                return self._adapter_response(frame)
+            _check(frame)
             if frame.kind == "event":
                 handler = self._on_event.get(frame.name)
                 return self._pass_event(frame) if handler is None else handler(frame)
-            if frame.kind == "response":
-                return self._adapter_response(frame)
             if frame.kind == "request":
                 return self._adapter_request(frame)
             return self._pass(frame)
@@ -265,8 +267,9 @@ class Proxy:
             return [*effects, self._own_response(route, frame)]
         self._client_waiting -= 1
         try:
+            _check(frame)
             if route.command == "initialize" and frame.success:
-                return [*effects, self._initialize_response(route.client_seq, frame)]
+                frame = self._initialized(frame)
             body = frame.renumbered(self._client_seq + 1, route.client_seq)
         except InvalidMessage as error:
             return [*effects, self._to_client(error_response(route.client_seq, route.command, error.message))]
@@ -285,14 +288,14 @@ class Proxy:
             self.capabilities.update(body_of(message))
         return Answer(route.token, message)
 
-    def _initialize_response(self, client_seq: int, frame: Frame) -> Effect:
+    def _initialized(self, frame: Frame) -> Frame:
+        """Take note of what the adapter can; the response as the client may see it."""
         body = body_of(frame.message)
-        self.capabilities.update(body)
         shown = announced(body)
         if shown != body:
             frame = Frame.of({**frame.message, "body": shown})
-        self._client_seq += 1
-        return ToClient(frame.renumbered(self._client_seq, client_seq))
+        self.capabilities.update(body)
+        return frame
 
     def _adapter_request(self, frame: Frame) -> list[Effect]:
         # The place for children: `connect` of startDebugging (and of the debugpyAttach event) has to name a listener of
@@ -381,6 +384,16 @@ class Proxy:
     def _may_complain(self, peer: str) -> bool:
         self._complaints[peer] += 1
         return self._complaints[peer] <= MAX_COMPLAINTS
+
+
+def _check(frame: Frame) -> None:
+    """Read a message whole, if that is cheap; in a big one only the head is trusted to be right.
+
+    Raises:
+        InvalidMessage: it is broken.
+    """
+    if len(frame.body) <= MAX_CHECKED:
+        frame.message  # noqa: B018 - reading it is the check
 
 
 def _failure(message: Message) -> str:

@@ -64,6 +64,10 @@ class Link(asyncio.Protocol):
         if not self.closed.done():
             self.closed.set_result(None)
 
+    def writer_lost(self) -> None:
+        """Nothing can be written any more (asyncio's write pipes must not be aborted after that)."""
+        self._writer = None
+
     def pause_writing(self) -> None:
         self.on_pressure(True)
 
@@ -136,6 +140,7 @@ class WriteSide(asyncio.BaseProtocol):
         self._link.resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._link.writer_lost()
         self._link.connection_lost(exc)
 
 
@@ -170,7 +175,9 @@ class Child(asyncio.SubprocessProtocol):
         self._stderr.extend(line.decode("utf-8", "replace")[-1000:].rstrip() for line in lines)
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
-        if fd == 1:
+        if fd == 0:
+            self._link.writer_lost()
+        elif fd == 1:
             self._link.eof_received()
             self._ending()
         elif fd == 2 and self._line:

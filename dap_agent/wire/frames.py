@@ -106,9 +106,12 @@ class Frame:
         if self._message is None:
             message = parse(self.body)
             name = message.get("event" if message["type"] == "event" else "command")
-            if (message["type"], name) != (self.kind, self.name):
+            whole = (message["type"], name, message.get("request_seq", 0), message.get("success", False))
+            if whole[:2] != (self.kind, self.name) or (
+                self.kind == "response" and whole[2:] != (self.request_seq, self.success)
+            ):
                 raise InvalidMessage(
-                    f"A message says two things at once: {self.kind} {self.name}, {message['type']} {name}."
+                    f"A message says two things at once: {self.kind} {self.name}, {whole[0]} {name!r:.80}."
                 )
             self._message = message
         return self._message
@@ -123,7 +126,7 @@ class Frame:
         Raises:
             InvalidMessage: it would have to be written anew and is nested too deep for that.
         """
-        if self._cut:
+        if self._cut and self._message is None:  # only the head is known
             head = b'{"seq": %d' % seq
             if self.kind == "response":
                 head += b', "type": "response", "request_seq": %d' % (

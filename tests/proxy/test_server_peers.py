@@ -390,6 +390,20 @@ def test_a_client_over_pipes():
     run(main)
 
 
+def test_a_client_over_pipes_that_vanishes_both_ways_at_once():
+    async def main():
+        (read_in, write_in), (read_out, write_out) = os.pipe(), os.pipe()
+        async with fake_adapter(echo) as (host, port), await ProxyServer.connect(host, port) as proxy:
+            serving = asyncio.ensure_future(proxy.serve_pipes(os.fdopen(read_in, "rb"), os.fdopen(write_out, "wb")))
+            await proxy.request("threads")
+            os.close(read_out)
+            os.close(write_in)
+            await asyncio.wait_for(serving, 5)
+            assert await proxy.request("threads", {"y": 1}) == {"y": 1}
+
+    run(main)
+
+
 def test_a_client_that_sends_rubbish_is_told_and_cut_off():
     async def main():
         async with fake_adapter(echo) as (host, port), await ProxyServer.connect(host, port) as proxy:
