@@ -52,6 +52,9 @@ def _constant(node: Any, path: str) -> Any:
         if any(part is not None and type(part) is not int for part in parts):
             raise NotThere("%r: a slice needs whole numbers." % path[:200])
         return slice(*parts)
+    several = getattr(node, "dims", None) or (node.elts if isinstance(node, ast.Tuple) else None)  # dims: 3.8
+    if several:
+        return tuple(_constant(part, path) for part in several)
     try:
         return ast.literal_eval(node)
     except (ValueError, SyntaxError, TypeError):
@@ -141,6 +144,9 @@ def attribute(value: Any, name: str, done: str) -> Any:
             raise NotThere("%s.%s has no value (%s)." % (done, name, reading.type_name(type(error)))) from None
     if stored is not MISSING and issubclass(kind, property):
         raise NotThere("%s.%s is a property: not run. %s" % (done, name, _stored_names(value)))
+    names = kinds.field_names(cls) if issubclass(cls, tuple) else ()
+    if name in names and len(names) == tuple.__len__(value):
+        return tuple.__getitem__(value, names.index(name))
     held = reading.own(value, name)
     if held is not MISSING:
         return held

@@ -11,8 +11,8 @@ from dap_agent.session.api import InspectionError
 PACKAGE = "_dap_agent_debuggee"
 """The name of the package in the debuggee's `sys.modules`."""
 
-# Runs in the debuggee. A loader of its own: nothing is added to sys.meta_path or sys.path, and modules are compiled when
-# they are first needed. The standard library is imported past what the program has put in its place: a replaced
+# Runs in the debuggee. A loader of its own: nothing is added to sys.meta_path or sys.path, and modules are compiled
+# when they are first needed. The standard library is imported past what the program has put in its place: a replaced
 # `builtins.__import__` or `open` (pyfakefs, lazy importers), a file of its own called `dis.py`.
 _LOADER = """
 def _install(name, sources):

@@ -14,10 +14,14 @@ from dap_agent.debuggee.values import WIDE, Formatter
 
 @pytest.mark.parametrize(
     "name",
-    "password db_password DB_PASSWORD userPassword password2 passwd pwd passphrase token access_token accessToken X-Auth-Token "
-    "csrfmiddlewaretoken apiKey API_KEY APIKey openai_api_key apikey secret client_secret SECRET_KEY aws_secret_access_key "
-    "authorization Authorization Proxy-Authorization auth basic_auth cookie cookies Set-Cookie dsn SENTRY_DSN credential "
-    "credentials private_key session_id sessionId sessionid jwt --api-key dbpassword connection_string".split(),
+    [
+        "password", "db_password", "DB_PASSWORD", "userPassword", "password2", "passwd", "pwd", "passphrase",
+        "token", "access_token", "accessToken", "X-Auth-Token", "csrfmiddlewaretoken", "apiKey", "API_KEY",
+        "APIKey", "openai_api_key", "apikey", "secret", "client_secret", "SECRET_KEY", "aws_secret_access_key",
+        "authorization", "Authorization", "Proxy-Authorization", "auth", "basic_auth", "cookie", "cookies",
+        "Set-Cookie", "dsn", "SENTRY_DSN", "credential", "credentials", "private_key", "session_id", "sessionId",
+        "sessionid", "jwt", "--api-key", "dbpassword", "connection_string",
+    ],
 )  # fmt: skip
 def test_secret_names(name: str) -> None:
     assert is_secret_name(name)
@@ -25,9 +29,13 @@ def test_secret_names(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    "tokenizer tokens max_tokens input_tokens token_count n_token tokenize author authors authority authenticate "
-    "authenticated AUTH_USER_MODEL secretary key keys keyword monkey keyboard compass passenger bypass cwd session "
-    "cookiecutter token_type password_field cookie_path token_limit credit_card primary_key foreign_key sort_key".split(),
+    [
+        "tokenizer", "tokens", "max_tokens", "input_tokens", "token_count", "n_token", "tokenize", "author",
+        "authors", "authority", "authenticate", "authenticated", "AUTH_USER_MODEL", "secretary", "key", "keys",
+        "keyword", "monkey", "keyboard", "compass", "passenger", "bypass", "cwd", "session", "cookiecutter",
+        "token_type", "password_field", "cookie_path", "token_limit", "credit_card", "primary_key", "foreign_key",
+        "sort_key",
+    ],
 )  # fmt: skip
 def test_harmless_names(name: str) -> None:
     assert not is_secret_name(name)
@@ -36,8 +44,10 @@ def test_harmless_names(name: str) -> None:
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N"
 SHAPES = [
     "AKIA" + "IOSFODNN7EXAMPLE", "ghp_" + "a1B2" * 9, "github_pat_" + "a1B2_" * 8, "glpat-" + "a1b2c3d4e5f6g7h8i9j0",
-    "xox" + "b-123456789012-abcdefABCDEF", "AIza" + "SyA1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q", "sk-" + "proj-a1B2c3D4e5F6g7H8",
-    "sk-" + "ant-api03-abcdefghijklmnop", JWT, "sk_" + "live_a1b2c3d4e5f6", "npm_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8",
+    "xox" + "b-123456789012-abcdefABCDEF", "AIza" + "SyA1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q",
+    "sk-" + "proj-a1B2c3D4e5F6g7H8",
+    "sk-" + "ant-api03-abcdefghijklmnop", JWT, "sk_" + "live_a1b2c3d4e5f6",
+    "npm_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8",
     "pypi-" + "AgEIcHlwaS5vcmcCJGExYjJjM2Q0ZTVmNmc3aDg", "hf_" + "abcdefghijABCDEFGHIJ0123456789abcd",
 ]  # fmt: skip
 

@@ -194,7 +194,8 @@ def test_nothing_is_read_when_time_is_up() -> None:
 
 _scalars = (
     st.none() | st.booleans() | st.integers() | st.floats() | st.complex_numbers() | st.text() | st.binary()
-    | st.dates() | st.datetimes(timezones=st.timezones()) | st.timedeltas() | st.uuids() | st.fractions() | st.decimals()
+    | st.dates() | st.datetimes(timezones=st.timezones()) | st.timedeltas() | st.uuids() | st.fractions()
+    | st.decimals()
 )  # fmt: skip
 _anything = st.recursive(
     _scalars,

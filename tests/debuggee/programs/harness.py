@@ -1,7 +1,7 @@
 """Runs a program as the product does it: our package loaded as text, the exception reported, questions answered.
 
-Arguments: the bundle's file, the program's file. Standard input: a JSON list of [name, arguments]. Standard output, last
-line: JSON with the answers, and `after` (what the program's function of that name says when all is over).
+Arguments: the bundle's file, the program's file. Standard input: a JSON list of [name, arguments]. Standard output,
+last line: JSON with the answers, and `after` (what the program's function of that name says when all is over).
 """
 
 import json
@@ -24,7 +24,7 @@ def main():
     exc = None
     try:
         exec(code, names)
-    except BaseException as caught:
+    except BaseException as caught:  # noqa: BLE001  whatever the program raises is what is looked at
         exc = caught
     if "make_stop" in names:
         stop = names["make_stop"](exc)

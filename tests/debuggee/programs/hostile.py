@@ -1,3 +1,4 @@
+# ruff: noqa: F841, UP031, RUF023, B024, RET501, E501  (3.8; its locals are looked at from outside)
 """Objects that notice when any of their code runs. Every local of `boom` is one kind."""
 
 import abc
@@ -12,7 +13,6 @@ import functools
 import os
 import pathlib
 import re
-import sys
 import tempfile
 import types
 import uuid
@@ -35,11 +35,14 @@ def trap(name):
 
 
 ARMED = []
-SPECIAL = ("__repr__ __str__ __format__ __len__ __iter__ __next__ __getitem__ __contains__ __eq__ __ne__ __lt__ __hash__ __bool__ "
-           "__int__ __float__ __index__ __getattr__ __dir__ __call__ __reduce__ __reduce_ex__ __sizeof__ __fspath__ "
-           "__bytes__ __enter__ __exit__ __copy__ __deepcopy__ __getstate__ __length_hint__ __missing__ __instancecheck__ "
-           "__subclasscheck__ __array__ __array_interface__ __reversed__ __iadd__ __add__ __rmod__ __mod__ keys items values "
-           "get copy bit_length tobytes tolist as_tuple isoformat utcoffset").split()  # fmt: skip
+SPECIAL = [
+    "__repr__", "__str__", "__format__", "__len__", "__iter__", "__next__", "__getitem__", "__contains__", "__eq__",
+    "__ne__", "__lt__", "__hash__", "__bool__", "__int__", "__float__", "__index__", "__getattr__", "__dir__", "__call__",
+    "__reduce__", "__reduce_ex__", "__sizeof__", "__fspath__", "__bytes__", "__enter__", "__exit__", "__copy__",
+    "__deepcopy__", "__getstate__", "__length_hint__", "__missing__", "__instancecheck__", "__subclasscheck__",
+    "__array__", "__array_interface__", "__reversed__", "__iadd__", "__add__", "__rmod__", "__mod__", "keys", "items",
+    "values", "get", "copy", "bit_length", "tobytes", "tolist", "as_tuple", "isoformat", "utcoffset",
+]  # fmt: skip
 
 
 def trapped(name, base, *leave):
