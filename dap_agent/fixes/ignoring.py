@@ -89,8 +89,11 @@ class _Walk:
         except OSError:
             return  # no permission, or gone since: what cannot be listed cannot be read or copied either
         names = {entry.name for entry in entries}
-        if relative and "pyvenv.cfg" in names:
-            return
+        if relative:
+            if "pyvenv.cfg" in names:
+                return
+            if self.for_copy:
+                yield Entry(relative[:-1], os.lstat(absolute), False)
         if ".gitignore" in names:
             spec = _read_spec(Path(absolute, ".gitignore"))
             if spec is not None:
@@ -103,8 +106,6 @@ class _Walk:
                 if is_folder:
                     if entry.name in _SKIPPED or (hidden and path not in self.tracked_folders):
                         continue
-                    if self.for_copy:
-                        yield Entry(path, entry.stat(follow_symlinks=False), False)
                     yield from self.folder(entry.path, path + "/", levels, hidden)
                 elif not hidden or path in self.tracked or (self.for_copy and not ignored and _needed(path)):
                     yield Entry(path, entry.stat(follow_symlinks=False), entry.is_symlink())

@@ -1,6 +1,7 @@
 """Which existing tests import the files that a fix changes, directly or through other modules of the workspace."""
 
 import ast
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -45,9 +46,8 @@ def test_files_of(workspace: Workspace, changed: Sequence[Path], *, limit: int =
     level, late = set(done), False
     for _ in range(_DEPTH):
         nearer: set[str] = set()
-        names = {name: sources.names(name) for name in level}
-        words = {parts[-1].encode() for found_names in names.values() for parts in found_names}
-        wanted = {parts for found_names in names.values() for parts in found_names}
+        wanted = {parts for name in level for parts in sources.names(name)}
+        words = re.compile(rb"\b(?:%s)\b" % b"|".join({re.escape(parts[-1]).encode() for parts in wanted}))
         for name in sources.files:
             if time.monotonic() > deadline:
                 late = True
@@ -105,9 +105,8 @@ class _Sources:
                 self._texts[name] = b""  # unreadable: it cannot be run as a test either
         return self._texts[name]
 
-    def mentions(self, name: str, words: set[bytes]) -> bool:
-        text = self.text(name)
-        return any(word in text for word in words)
+    def mentions(self, name: str, words: re.Pattern[bytes]) -> bool:
+        return words.search(self.text(name)) is not None
 
     def names(self, name: str) -> set[tuple[str, ...]]:
         """The dotted names under which a file may be imported, as tuples: from its package's root, the root, `src`."""

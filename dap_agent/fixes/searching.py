@@ -97,7 +97,9 @@ def search(
 def _fits(name: str, glob: str | None) -> bool:
     if not glob:
         return True
-    return fnmatchcase(name, glob) or fnmatchcase(name.rpartition("/")[2], glob) or fnmatchcase("/" + name, "/" + glob)
+    # "**/x.py" means any depth, the root as well
+    wanted = glob.removeprefix("./").removeprefix("**/")
+    return fnmatchcase(name, glob) or fnmatchcase(name, wanted) or fnmatchcase(name.rpartition("/")[2], wanted)
 
 
 def _plain(name: str, path: Path, text: str, limit: int) -> Iterator[Match]:

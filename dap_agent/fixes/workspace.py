@@ -161,12 +161,8 @@ class Workspace:
                     entry.link or S_ISREG(entry.stat.st_mode)
                 ):
                     continue
-                if entry.link:
-                    target = path.resolve()
-                    owner = self._owner(target)
-                    if owner is None or secret_reason(target.relative_to(owner)) is not None or not target.is_file():
-                        continue
-                yield path
+                if not entry.link or self._leads_inside(path):
+                    yield path
 
     def search(
         self, pattern: str, glob: str | None = None, limit: int = 100, *, regex: bool = True, seconds: float = 5.0
@@ -194,6 +190,14 @@ class Workspace:
         """The innermost of the named folders that holds *path*."""
         owners = [folder for folder in (self.root, *self.also) if path != folder and path.is_relative_to(folder)]
         return max(owners, key=lambda folder: len(folder.parts), default=None)
+
+    def _leads_inside(self, link: Path) -> bool:
+        try:
+            target = link.resolve()
+        except (OSError, RuntimeError):  # a symlink loop
+            return False
+        owner = self._owner(target)
+        return owner is not None and secret_reason(target.relative_to(owner)) is None and target.is_file()
 
     def _refuse_secrets(self, given: str, found: Path) -> None:
         owner = self._owner(found)

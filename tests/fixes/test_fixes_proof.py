@@ -129,7 +129,7 @@ def test_proved(project: Make, temp: Path, any_python: Path) -> None:
     ],
 )
 def test_verdicts(project: Make, temp: Path, test: str, kind: str, words: str) -> None:
-    verdict = proved(project({"shop.py": SHOP}), proposal(test, FIX), timeout=8.0 if "while" in test else 60.0)
+    verdict = proved(project({"shop.py": SHOP}), proposal(test, FIX), timeout=5.0 if "while" in test else 60.0)
     assert (verdict.kind, words in verdict.summary) == (kind, True), verdict.summary
     assert list(temp.iterdir()) == []
 
@@ -384,3 +384,93 @@ def test_edit_of_a_named_package_outside_the_root(project: Make, tmp_path: Path)
     verdict = proved(workspace, proposal(test, fix), failure)
     assert verdict.kind == "proved", verdict
     assert "d['k']" in (lib / "core.py").read_text()
+
+
+def test_methods_are_known_by_their_qualified_names(project: Make, any_python: Path) -> None:
+    """Before 3.11 a traceback has plain names only."""
+    workspace = project({"shop.py": SHOP.replace("sum(price", "sum(PRICES[name]['net'] + price")})
+    failure = Failure("TypeError", "", "Cart.total", str(workspace.root / "shop.py"))
+    test = "import shop\ndef test_x():\n    assert shop.Cart(['apple']).total() == 3\n"
+    fix = StrReplace("shop.py", "PRICES[name]['net'] + price", "price")
+    verdict = proved(workspace, proposal(test, fix), failure, python=any_python)
+    assert verdict.kind == "proved", verdict.summary
+    other = Failure("TypeError", "", "Basket.summe", str(workspace.root / "shop.py"))
+    assert proved(workspace, proposal(test, fix), other, python=any_python).kind == "red-but-not-for-this-reason"
+
+
+SLEEPER = """
+    import subprocess, sys, time
+    def test_x():
+        subprocess.Popen([sys.executable, "-c", "import time; time.sleep(300)"], start_new_session=True)
+        open({started!r}, "w").close()
+        time.sleep(300)
+    """
+
+
+def running_below(folder: Path) -> list[str]:
+    """Processes whose working directory is in *folder*."""
+    import contextlib
+    import os
+
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if os.readlink(process / "cwd").startswith(str(folder)):
+                found.append(process.name)
+    return found
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_cancelled_proof_leaves_nothing(project: Make, temp: Path, tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    workspace = project({"shop.py": SHOP})
+    proposed = proposal(SLEEPER.format(started=str(started)), FIX)
+    changes = plan(workspace, proposed.edits)
+    failure = Failure("KeyError", "", "price", str(workspace.root / "shop.py"))
+
+    async def main() -> None:
+        task = asyncio.ensure_future(prove(workspace, proposed, changes, python=Path(sys.executable), failure=failure))
+        while not started.exists():
+            await asyncio.sleep(0.01)
+        assert running_below(temp)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+    assert running_below(temp) == []
+    assert list(temp.iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_killed_dap_agent_leaves_nothing(project: Make, temp: Path, tmp_path: Path) -> None:
+    import os
+    import subprocess
+    import time
+
+    started = tmp_path / "started"
+    workspace = project({"shop.py": SHOP})
+    program = f"""
+import asyncio, sys, tempfile
+from pathlib import Path
+tempfile.tempdir = {str(temp)!r}
+from dap_agent.fixes.proof import run_test
+from dap_agent.fixes.workspace import Workspace
+workspace = Workspace(Path({str(workspace.root)!r}))
+source = {textwrap.dedent(SLEEPER.format(started=str(started)))!r}
+asyncio.run(run_test(workspace, "test_a.py", source, python=Path(sys.executable)))
+"""
+    ours = subprocess.Popen([sys.executable, "-c", program])
+    try:
+        while not started.exists():
+            assert ours.poll() is None
+        assert running_below(temp)
+        ours.kill()
+        ours.wait()
+        end = time.monotonic() + 20
+        while (running_below(temp) or list(temp.iterdir())) and time.monotonic() < end:
+            os.sched_yield()
+        assert running_below(temp) == []
+        assert list(temp.iterdir()) == []
+    finally:
+        ours.kill()

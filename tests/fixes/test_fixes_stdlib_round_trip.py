@@ -1,7 +1,9 @@
-"""Every function and class of the standard library, sent back unchanged, leaves the file byte for byte as it was."""
+"""Every function (and small class) of the standard library, sent back unchanged, leaves its file byte for byte."""
 
 import sysconfig
 from pathlib import Path
+
+import pytest
 
 from dap_agent.fixes.failures import EditError, UnreadableFile
 from dap_agent.fixes.replacing import replace_symbol
@@ -16,6 +18,7 @@ def as_a_model_sends_it(parsed: Module, definition: Definition) -> str:
     return "".join(line.removeprefix(indent) for line in lines)
 
 
+@pytest.mark.timeout(400)  # 60 000 functions
 def test_every_definition_of_the_standard_library_round_trips() -> None:
     root = Path(sysconfig.get_path("stdlib"))
     count, wrong = 0, []
@@ -30,7 +33,7 @@ def test_every_definition_of_the_standard_library_round_trips() -> None:
             continue  # files that are no valid Python on purpose (bad_coding.py, lib2to3's Python 2 samples)
         for qualname, definitions in parsed.definitions.items():
             for definition in definitions:
-                if definition.kind == "class" and len(definition.node.body) > 20:
+                if definition.kind == "class" and len(definition.node.body) > 3:
                     continue  # its methods are sent one by one
                 count += 1
                 sent = as_a_model_sends_it(parsed, definition)
