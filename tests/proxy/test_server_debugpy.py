@@ -179,6 +179,8 @@ def observable(log):
                 continue
             if kind == "module":
                 continue  # told when debugpy first looks at a frame of it, in whatever order
+            if kind == "thread" and body["reason"] == "exited":
+                continue  # told only if the process lives long enough after the thread's end
             if kind == "process":
                 body.pop("systemProcessId")
         kinds.setdefault(kind, []).append(message)
