@@ -91,6 +91,7 @@ _BASIC = re.compile(r"\b[Bb]asic[ \t]+((?=\S*(?:[a-z][A-Z]|[0-9=]))[A-Za-z0-9+/]
 
 _NOT_SECRET_VARIABLES = frozenset(["PWD", "OLDPWD", "XDG_SESSION_ID", "TERM_SESSION_ID", "LOGNAME"])
 _SHORTEST = 6
+_SHORTEST_SHAPE = 8  # x://:p@h, and longer ones
 _known_names: dict[str, bool] = {}
 
 
@@ -189,16 +190,20 @@ class Secrets:
             self._compile()
         return self._pattern.sub(MASK, text) if self._pattern is not None else text
 
+    def knows_values(self) -> bool:
+        """Whether there are values to mask: of secret variables, or learned."""
+        return bool(self._values or self._learned)
+
     def spans(self, text: str, code: bool = False) -> list[tuple[int, int]]:
         """Begin and end of each secret in *text*, in order, without overlaps."""
         found: list[tuple[int, int]] = []
         if self._pattern is not None:
             found.extend(match.span() for match in self._pattern.finditer(text))
-        if len(text) >= 5:
+        if len(text) >= _SHORTEST_SHAPE:
             found.extend(_shaped(text))
-            if "=" in text or ":" in text or "," in text or "-" in text:
-                found.extend(_named(text, code))
-        return _merged(found)
+        if len(text) >= 5 and ("=" in text or ":" in text or "," in text or "-" in text):
+            found.extend(_named(text, code))
+        return _merged(found) if found else found
 
     def _compile(self) -> None:
         ordered = sorted(self._values, key=len, reverse=True)

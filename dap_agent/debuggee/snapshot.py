@@ -108,10 +108,13 @@ class Picture:
 
     def clean(self, value: Any) -> Any:
         """A copy of JSON data where every text is without the values of secrets that were met anywhere in it."""
+        return self._clean(value) if self.secrets.knows_values() else value
+
+    def _clean(self, value: Any) -> Any:
         if type(value) is str:
             return self.secrets.mask_known(value)
         if type(value) is list:
-            return [self.clean(item) for item in value]
+            return [self._clean(item) for item in value]
         if type(value) is dict:
             if (
                 "text" in value
@@ -119,7 +122,7 @@ class Picture:
                 and self.secrets.mask_known(value["text"]) != value["text"]
             ):
                 value = dict(value, masked=True)
-            return {self.secrets.mask_known(key): self.clean(item) for key, item in value.items()}
+            return {self.secrets.mask_known(key): self._clean(item) for key, item in value.items()}
         return value
 
 

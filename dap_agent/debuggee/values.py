@@ -184,6 +184,11 @@ class Formatter:
     def put_string(self, value: Any) -> None:
         """Write the repr of a str of any subclass, cut to the limit, masked before it is escaped."""
         limit = max(0, min(self.limits.string, self._room))
+        if type(value) is str and len(value) <= limit:
+            spans = self.secrets.spans(value)
+            if not spans:
+                self.write(repr(value))
+                return
         text, left_out = self.clip(value, limit)
         self.write(repr(text))
         if left_out:
