@@ -474,3 +474,23 @@ asyncio.run(run_test(workspace, "test_a.py", source, python=Path(sys.executable)
         assert list(temp.iterdir()) == []
     finally:
         ours.kill()
+
+
+def test_death_by_a_signal_is_red_for_that_signal_only(project: Make) -> None:
+    workspace = project({"shop.py": "import os\ndef crash():\n    os.kill(os.getpid(), 11)\n"})
+    test = "import shop\ndef test_x():\n    assert shop.crash() is None\n"
+    fix = ReplaceSymbol("shop.py", "crash", "def crash():\n    return None\n")
+    file = str(workspace.root / "shop.py")
+    assert proved(workspace, proposal(test, fix), Failure("SIGSEGV", "", "crash", file)).kind == "proved"
+    wrong = proved(workspace, proposal(test, fix), Failure("KeyError", "", "crash", file))
+    assert wrong.kind == "red-but-not-for-this-reason" and "SIGSEGV" in wrong.summary
+
+
+def test_failure_at_module_level_of_the_program(project: Make) -> None:
+    workspace = project({"prog.py": "RATES = {}\nRATE = RATES['x']\n"})
+    failure = Failure("KeyError", "'x'", "<module>", str(workspace.root / "prog.py"))
+    fix = StrReplace("prog.py", "RATES['x']", "RATES.get('x')")
+    test = "def test_x():\n    import prog\n    assert prog.RATE is None\n"
+    assert proved(workspace, proposal(test, fix), failure).kind == "proved"
+    test = "import runpy\ndef test_x():\n    assert runpy.run_path('prog.py', run_name='__main__')['RATE'] is None\n"
+    assert proved(workspace, proposal(test, fix), failure).kind == "proved"
