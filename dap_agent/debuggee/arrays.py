@@ -113,7 +113,11 @@ class Text(str):
 
 def text_of_date(item: Any) -> Any:
     """A datetime64 or timedelta64 as ISO text; numpy's own C code."""
-    return Text(numpy("datetime_as_string")(item)) if item.dtype.kind == "M" else Text(item.astype("i8"))
+    if item.dtype.kind == "m":
+        return Text(item.astype("i8"))
+    text = str(numpy("datetime_as_string")(item))
+    whole, _, rest = text.partition(".")
+    return Text(whole if rest and not rest.strip("0") else text)
 
 
 def put_ndarray(f: Any, value: Any, depth: int) -> None:

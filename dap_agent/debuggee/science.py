@@ -28,6 +28,8 @@ def writer_for(cls: type) -> Writer | None:
             ):
                 if arrays.real(cls, "pandas", name):
                     return writer
+            if cls is base and reading.qualname(cls) in tables.MISSING_MARKS:
+                return tables.put_missing
         elif top == "torch" and arrays.real(cls, "torch", "Tensor"):
             return tensors.put_tensor
     return None

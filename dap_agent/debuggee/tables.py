@@ -11,6 +11,9 @@ from . import arrays, reading
 from .reading import MISSING
 from .secrets import MASK, is_secret_name
 
+MISSING_MARKS = {"NAType": "<NA>", "NaTType": "NaT"}
+"""Text for what pandas puts in the place of a missing value, by class."""
+
 _COLUMNS = 30
 
 
@@ -43,6 +46,8 @@ def column(array: Any, row: int | None = None) -> tuple[list[Any], int | None, s
         row: which row of a two-dimensional block; None for a one-dimensional array.
     """
     values, name = stored_array(array)
+    if name == "category":
+        return _categories(array)
     if values is MISSING:
         return [], None, name
     if type(values) is tuple:
@@ -61,9 +66,35 @@ def column(array: Any, row: int | None = None) -> tuple[list[Any], int | None, s
         if values.dtype.kind in "fcmM":
             arrays.facts(values, summary)
         elif values.dtype.kind == "O":
-            lost = sum(1 for item in values[:20000].tolist() if item is None or (type(item) is float and item != item))
+            lost = sum(map(_is_missing, values[:20000].tolist()))
             summary["nan"] = lost if values.size <= 20000 else None
     return arrays.head_of(values, arrays.HEAD), summary.get("nan", None if values.dtype.kind in "fcmMO" else 0), name
+
+
+def _is_missing(item: Any) -> bool:
+    cls = type(item)
+    return item is None or (cls is float and item != item) or reading.qualname(cls) in MISSING_MARKS
+
+
+def _categories(array: Any) -> tuple[list[Any], int | None, str]:
+    """Head and count of missing values of a Categorical: codes, and an Index of what they stand for."""
+    codes = reading.read(array, "_ndarray")
+    if not arrays.is_array(codes):
+        codes = reading.own(array, "_codes")  # before pandas 1.3
+    labels = axis_values(reading.read(reading.read(array, "_dtype"), "_categories"))
+    if not arrays.is_array(codes) or labels is None:
+        return [], None, "category"
+    head = [
+        arrays.Text("nan") if code < 0 else labels[code] if code < len(labels) else arrays.Text("...")
+        for code in codes[: arrays.HEAD].tolist()
+    ]
+    lost = int(arrays.numpy("count_nonzero")(codes < 0)) if codes.size <= arrays.SAMPLE else None
+    return head, lost, "category"
+
+
+def put_missing(f: Any, value: Any, depth: int) -> None:
+    """pandas.NA and pandas.NaT."""
+    f.write(MISSING_MARKS[reading.qualname(type(value))])
 
 
 def axis_values(index: Any) -> list[Any] | None:

@@ -116,10 +116,10 @@ def test_dataframe() -> None:
     assert columns["name"]["head"][:2] == ["'a'", "'b'"]
     assert columns["name"]["nan"] == 1
     assert columns["password"]["head"] == ["<masked>"]
-    assert columns["when"]["head"][0].startswith("2024-01-01")
+    assert columns["when"]["head"] == ["2024-01-01T00:00:00", "NaT", "2024-01-03T00:00:00"]
     assert columns["small"]["dtype"] == "Int64"
     assert columns["small"]["nan"] == 1
-    assert columns["kind"]["dtype"] == "category"
+    assert columns["kind"] == {"dtype": "category", "nan": 0, "head": ["'u'", "'v'", "'u'"]}
     assert found["summary"]["index"] == "Index['r1', 'r2', 'r3']"
     assert "hunter2" not in str(found)
 
@@ -128,6 +128,7 @@ def test_series_and_index() -> None:
     found = shown(pd.Series([1.0, None], name="rate"))
     assert found["summary"]["nan"] == 1
     assert "name='rate'" in found["text"]
+    assert [shown(value)["text"] for value in (pd.NaT, pd.NA)] == ["NaT", "<NA>"]
     assert shown(pd.Series(["hunter2"], name="password"))["summary"]["head"] == ["<masked>"]
     assert "length=1000000" in shown(pd.RangeIndex(1000000))["text"]
     assert shown(pd.MultiIndex.from_product([[1, 2], ["a", "b"]]))["length"] == 4
