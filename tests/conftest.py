@@ -24,7 +24,8 @@ def interpreters() -> dict[str, str]:
     found: dict[str, str] = {f"{sys.version_info[0]}.{sys.version_info[1]}": sys.executable}
     given = [entry for entry in os.environ.get("DAP_AGENT_TEST_PYTHONS", "").split(os.pathsep) if entry]
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
-    candidates = [*given, *map(str, sorted(pyenv.glob("3.*/bin/python"))), *(f"python{version}" for version in VERSIONS)]
+    ours = map(str, sorted(pyenv.glob("3.*/bin/python")))
+    candidates = [*given, *ours, *(f"python{version}" for version in VERSIONS)]
     for candidate in candidates:
         path = shutil.which(candidate)
         if path is None:

@@ -10,7 +10,7 @@ import sys
 
 
 def _leave_no_trace():
-    """Take this folder and our variables out of the process; returns the path of the configuration and the root's pid."""
+    """Take this folder and our variables out of the process; returns folder, configuration file and root's pid."""
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry) != here or entry == ""]
     config, root = os.environ.pop("DAP_AGENT_BOOTSTRAP", None), os.environ.pop("DAP_AGENT_ROOT", None)
