@@ -58,6 +58,7 @@ class Journal:
         command: Sequence[str] = (),
         headline: str = "",
         python: str = "",
+        cwd: str = "",
         directory: Path | None = None,
     ) -> "Journal":
         """A new journal with its `start` record, readable by the user alone.
@@ -68,6 +69,7 @@ class Journal:
             command: the command that started the program.
             headline: the exception in one line.
             python: the debuggee's interpreter.
+            cwd: the folder that *command* was given in.
             directory: where to put the file; default: `journal` in the state directory.
 
         Raises:
@@ -94,6 +96,7 @@ class Journal:
             command=list(command),
             headline=headline,
             python=python,
+            cwd=cwd,
         )
         return journal
 

@@ -171,6 +171,7 @@ class Investigator:
             command=self._command,
             headline=program.snapshot.headline,
             python=str(python),
+            cwd=str(Path.cwd()),
         )
         self._report.journal = journal.path
         self._ui.note(f"{backend.name} investigates (Ctrl-C ends the investigation)")

@@ -1,6 +1,7 @@
 """`dap-agent journal`: past investigations."""
 
 import json
+import os
 import shlex
 import sys
 from dataclasses import asdict
@@ -8,6 +9,7 @@ from dataclasses import asdict
 from dap_agent.agent import journal
 from dap_agent.cli.command_line import UsageError
 from dap_agent.cli.render import table
+from dap_agent.errors import DapAgentError
 from dap_agent.session.rendering import clean, clip
 
 
@@ -56,7 +58,7 @@ def show(name: str) -> int:
 
 
 def replay(name: str, *, only_print: bool) -> int:
-    """Run the journal's program again, in the current folder, with the model's turns from the journal.
+    """Run the journal's program again, in the folder of the first run, with the model's turns from the journal.
 
     Args:
         name: an id, the beginning of one, a file, or `last`.
@@ -75,9 +77,17 @@ def replay(name: str, *, only_print: bool) -> int:
         )
     words = ["run", "--model", f"scripted:{path}", "--python", command[0], "--workspace", str(start["workspace"])]
     words += ["--", *command[1:]] if command[1] != "-m" else command[1:]
+    cwd = str(start.get("cwd") or ".")
     if only_print:
-        print(shlex.join(["dap-agent", *words]))
+        print(f"cd {shlex.quote(cwd)} && {shlex.join(['dap-agent', *words])}")
         return 0
+    try:
+        os.chdir(cwd)
+    except OSError as error:
+        raise DapAgentError(
+            f"The folder of the run in {path}, {cwd}, cannot be entered ({error.strerror}); replay it where it is now "
+            f"with `dap-agent run --model scripted:{shlex.quote(str(path))} PROGRAM`."
+        ) from error
     from dap_agent.cli import main
 
     return main.main(words)

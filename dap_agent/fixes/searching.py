@@ -26,7 +26,7 @@ for line in sys.stdin:
         continue
     if len(data) > task["max"] or b"\0" in data[:8192]:
         continue
-    for at, text in enumerate(data.decode("utf-8", "replace").splitlines(), 1):
+    for at, text in enumerate(data.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n").split("\n"), 1):
         if pattern.search(text):
             sys.stdout.write(json.dumps([number, at, text[:task["shown"]]]) + "\n")
             left -= 1
@@ -111,12 +111,17 @@ def _plain(name: str, path: Path, text: str, limit: int) -> Iterator[Match]:
         return
     if len(data) > _MAX_FILE or wanted not in data or b"\0" in data[:8192]:
         return
-    for number, line in enumerate(data.decode("utf-8", "replace").splitlines(), 1):
+    for number, line in enumerate(_lines(data), 1):
         if text in line:
             yield Match(name, number, line[:_SHOWN])
             limit -= 1
             if not limit:
                 return
+
+
+def _lines(data: bytes) -> list[str]:
+    """Lines as editors and tracebacks count them: a form feed ends none."""
+    return data.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
 def _by_worker(

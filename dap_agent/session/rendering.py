@@ -242,22 +242,3 @@ def output_text(snapshot: Snapshot, lines: int = 20, limit: int = 300) -> str:
             parts.extend(quoted(clip(str(line), limit)) for line in kept)
     return "\n".join(parts)
 
-
-def snapshot_text(snapshot: Snapshot) -> str:
-    """The whole picture for a reader at a terminal, without colours."""
-    parts = [exception_text(snapshot.exception) if snapshot.exception else snapshot.headline]
-    failing = snapshot.failing_frame
-    if failing:
-        parts.append(frame_text(failing, 200))
-        user = snapshot.user_frame
-        if user and user is not failing:
-            parts.append("in your code:\n" + frame_line(user))
-        parts.append("stack, innermost first:\n" + "\n".join(stack_lines(snapshot)))
-    if snapshot.data["threads"]:
-        parts.append(threads_text(snapshot))
-    output = output_text(snapshot)
-    if output:
-        parts.append(output)
-    parts.append(where_text(snapshot))
-    parts.extend(one_line(note) for note in snapshot.data["notes"])
-    return "\n\n".join(parts)

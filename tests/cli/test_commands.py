@@ -11,6 +11,7 @@ import pytest
 
 from dap_agent.agent.journal import Journal
 from dap_agent.cli import demo, exit_status
+from dap_agent.cli import journal as commands
 from dap_agent.cli.command_line import UsageError
 from dap_agent.cli.main import main
 from dap_agent.fixes import applying, edits, proposal
@@ -61,6 +62,7 @@ def journal(project: Path) -> Journal:
         model="local:x",
         command=[sys.executable, "app.py", "--json", "-"],
         headline="KeyError: 'x\x1b'",
+        cwd=str(project),
     )
     turn = {"text": "I look.", "calls": [], "stop": "end", "usage": {}}
     made.write("turn", number=1, turn=turn, seconds=0.5, cost=0.1)
@@ -101,9 +103,21 @@ def test_the_journal_shows(journal: Journal, capsys: pytest.CaptureFixture[str])
 def test_the_journal_tells_how_to_replay(journal: Journal, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["journal", "replay", "last", "--print"]) == 0
     assert capsys.readouterr().out == (
-        f"dap-agent run --model scripted:{journal.path} --python {sys.executable} --workspace {project} "
+        f"cd {project} && dap-agent run --model scripted:{journal.path} --python {sys.executable} --workspace {project} "
         "-- app.py --json -\n"
     )
+
+
+def test_a_journal_is_replayed_in_its_own_folder(
+    journal: Journal, project: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    replayed = []
+    monkeypatch.setattr("dap_agent.cli.main.main", lambda words: replayed.append((Path.cwd(), words)) or 0)
+    assert commands.replay("last", only_print=False) == 0
+    ((folder, words),) = replayed
+    assert folder == project
+    assert words[-3:] == ["app.py", "--json", "-"]
 
 
 def test_a_module_is_replayed_as_a_module(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -207,6 +207,13 @@ def test_the_copy_gets_what_imports_need(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_a_form_feed_ends_no_line(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("one = 1\n\x0c\ntwo = 2\n")
+    workspace = Workspace(tmp_path)
+    assert [match.line for match in workspace.search("two").matches] == [3]
+    assert [match.line for match in workspace.search("t[w]o").matches] == [3]
+
+
 def test_search(tmp_path: Path) -> None:
     workspace = Workspace(
         tree(tmp_path, {"a.py": "def total(x):\n    return x\n", "tests/test_a.py": "total(1)\n", "c.bin": "total\0"})
