@@ -1,6 +1,7 @@
 """Real programs under real debugpy: what a test writes is what happened, in order."""
 
 import asyncio
+import json
 import os
 import subprocess
 from collections.abc import Awaitable, Callable
@@ -8,12 +9,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 from dap_agent.session.launch import Debuggee, Ended, ProgramCommand, Stopped
 from dap_agent.session.snapshot import Snapshot
 
 PROGRAMS = Path(__file__).parent / "programs"
+SCHEMA = jsonschema.Draft202012Validator(
+    json.loads((Path(__file__).parents[2] / "schemas" / "snapshot.schema.json").read_text(encoding="utf-8"))
+)
 
 
 @dataclass
@@ -67,6 +72,8 @@ class Player:
         self._capfd.readouterr()
         story = asyncio.run(asyncio.wait_for(self._play(command, at_stop, stdin), 90))
         story.out, story.err = self._capfd.readouterr()
+        for snapshot in [*story.stops, *story.crashes]:
+            SCHEMA.validate(snapshot.data)
         return story
 
     @staticmethod
