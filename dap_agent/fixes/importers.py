@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from dap_agent.fixes.importing import dotted_name, import_base, is_package
 from dap_agent.fixes.source_text import is_python
 from dap_agent.fixes.symbols import parse
 from dap_agent.fixes.workspace import Workspace
@@ -43,10 +44,13 @@ def test_files_of(workspace: Workspace, changed: Sequence[Path], *, limit: int =
     targets = {sources.relative(path) for path in changed} - {None}
     found: dict[str, None] = {name: None for name in targets if name and _is_test(name, sources)}
     done = {name for name in targets if name is not None}
+    # of a file in another folder of the workspace: the name by which it is imported
+    outside = {dotted_name(path) for path in changed if sources.relative(path) is None and is_python(path.name)}
     level, late = set(done), False
     for _ in range(_DEPTH):
         nearer: set[str] = set()
-        wanted = {parts for name in level for parts in sources.names(name)}
+        wanted = {parts for name in level for parts in sources.names(name)} | outside
+        outside = set()
         words = re.compile(rb"\b(?:%s)\b" % b"|".join({re.escape(parts[-1]).encode() for parts in wanted}))
         for name in sources.files:
             if time.monotonic() > deadline:
@@ -90,6 +94,8 @@ class _Sources:
     def __init__(self, workspace: Workspace) -> None:
         self.root = workspace.root
         self.files = [name for path in workspace.files() if (name := self.relative(path)) and is_python(name)]
+        # the dotted name of a root that is a package itself
+        self._above = self.root.relative_to(import_base(self.root)).parts if is_package(self.root) else ()
         self._texts: dict[str, bytes] = {}
         self._imports: dict[str, frozenset[tuple[str, ...]]] = {}
 
@@ -114,6 +120,7 @@ class _Sources:
         if parts[-1] == "__init__":
             parts = parts[:-1]
         found = {parts[start:] for start in (0, self._package_start(name)) if parts[start:]}
+        found |= {self._above + parts} if self._above + parts else set()
         if len(parts) > 1 and parts[0] in {"src", "lib"}:
             found.add(parts[1:])
         return found

@@ -10,6 +10,7 @@ from typing import Literal
 from dap_agent.fixes.edits import ChangeSet, FileChange
 from dap_agent.fixes.failures import ScratchError
 from dap_agent.fixes.importers import test_files_of
+from dap_agent.fixes.importing import import_base
 from dap_agent.fixes.proposal import Proposal
 from dap_agent.fixes.reasons import Failure, problem_of
 from dap_agent.fixes.scratch import Scratch, scratch_copy
@@ -132,17 +133,9 @@ def _runner(
     scratch: Scratch, python: Path, env: Mapping[str, str] | None, sys_path: Sequence[str], concerned: Sequence[Path]
 ) -> Runner:
     concerned = [path.resolve() for path in concerned]
-    roots = [_import_root(path) for path in concerned] + [Path(entry).resolve() for entry in sys_path if entry]
+    roots = [import_base(path) for path in concerned] + [Path(entry).resolve() for entry in sys_path if entry]
     copied = [root for root in dict.fromkeys(roots) if (copy := scratch.copy_of(root)) is not None and copy.is_dir()]
     return Runner(scratch, python, os.environ if env is None else env, copied, concerned)
-
-
-def _import_root(path: Path) -> Path:
-    """The folder that must be on `sys.path` so that a file can be imported: the one around its outermost package."""
-    folder = path.parent
-    while (folder / "__init__.py").exists() and folder.parent != folder:
-        folder = folder.parent
-    return folder
 
 
 def _lay(scratch: Scratch, edits: Sequence[FileChange], *, old: bool = False) -> None:
@@ -179,6 +172,11 @@ class _Proof:
         base = replace(base, green=green)
         problem = _not_green(red, green)
         if problem is not None:
+            if green.leaked:
+                summary = (
+                    f"The regression test cannot tell: it ran {', '.join(green.leaked)} instead of the changed copy."
+                )
+                return replace(base, kind="unproven", summary=summary)
             return replace(
                 base, kind="still red", summary=f"The regression test is not green on the new code: {problem}."
             )
@@ -187,7 +185,7 @@ class _Proof:
     def _not_red(self, red: TestRun) -> tuple[Kind, str] | None:
         changed = [edit.path for edit in self.edits]
         if red.outcome in {"passed", "skipped", "no-tests"}:
-            problem = problem_of(red, self.failure, self.workspace.root, self.test_path, changed)
+            problem = problem_of(red, self.failure, self.workspace.folders, self.test_path, changed)
             if problem is not None and "async def" in problem:
                 return "red-but-not-for-this-reason", f"The regression test does not show the failure: {problem}."
             ran = {
@@ -198,7 +196,7 @@ class _Proof:
             skipped = next((test.text for test in red.tests if test.text), "")
             more = f": {skipped.splitlines()[-1]}" if skipped and red.outcome == "skipped" else ""
             return "not red", f"The regression test is not red: {ran}{more}."
-        problem = problem_of(red, self.failure, self.workspace.root, self.test_path, changed)
+        problem = problem_of(red, self.failure, self.workspace.folders, self.test_path, changed)
         if problem is None:
             return None
         return (

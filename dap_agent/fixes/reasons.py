@@ -11,10 +11,11 @@ It is when the test ended in the call phase with
 A failure in collection or in a fixture, a skip, a time-out is never red for this reason.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dap_agent.fixes.importing import is_installed
 from dap_agent.fixes.testrun import TestFailure, TestFrame, TestResult, TestRun
 
 
@@ -37,11 +38,13 @@ class Failure:
     frames: tuple[tuple[str, str], ...] = ()
 
 
-def problem_of(run: TestRun, failure: Failure, root: Path, test_file: Path, changed: Collection[Path]) -> str | None:
+def problem_of(
+    run: TestRun, failure: Failure, roots: Sequence[Path], test_file: Path, changed: Collection[Path]
+) -> str | None:
     """Why the regression test's run on the old code is not red for *failure*; None when it is.
 
     Args:
-        root: the workspace's root.
+        roots: the workspace's folders.
         test_file: the regression test.
         changed: the files that the fix changes.
     """
@@ -55,14 +58,16 @@ def problem_of(run: TestRun, failure: Failure, root: Path, test_file: Path, chan
         return _asynchronous(run) or (_collection(run) if run.outcome == "error" else "no test failed")
     problems = []
     for test in run.failed:
-        problem = _problem(test, failure, root, test_file, changed)
+        problem = _problem(test, failure, roots, test_file, changed)
         if problem is None:
             return None
         problems.append(problem)
     return problems[0]
 
 
-def _problem(test: TestResult, failure: Failure, root: Path, test_file: Path, changed: Collection[Path]) -> str | None:
+def _problem(
+    test: TestResult, failure: Failure, roots: Sequence[Path], test_file: Path, changed: Collection[Path]
+) -> str | None:
     if test.failure is None:
         return f"{test.id} failed without an exception"
     if test.coroutine and "async def" in test.failure.message:
@@ -71,9 +76,9 @@ def _problem(test: TestResult, failure: Failure, root: Path, test_file: Path, ch
         return f"{test.failure.type} in the {test.phase} of {test.id} (a fixture), not in the test itself"
     found = f"{test.failure.type}{': ' + _short(test.failure.message) if test.failure.message else ''}"
     same = [one for one in _with_related(test.failure) if same_type(one.type, failure.type)]
-    if any(_goes_through(one, failure, root) for one in same):
+    if any(_goes_through(one, failure, roots) for one in same):
         return None
-    if test.failure.assertion and _own_assertion(test.failure, root, test_file):
+    if test.failure.assertion and _own_assertion(test.failure, roots, test_file):
         python = [path for path in changed if path.suffix == ".py"]
         if same_type(failure.type, "AssertionError") or not python or _ran(test, failure, python):
             return None
@@ -121,13 +126,13 @@ def _with_related(failure: TestFailure) -> Iterator[TestFailure]:
         yield from _with_related(one)
 
 
-def _goes_through(raised: TestFailure, failure: Failure, root: Path) -> bool:
+def _goes_through(raised: TestFailure, failure: Failure, roots: Sequence[Path]) -> bool:
     file = str(Path(failure.file).resolve())
     if raised.syntax_file is not None and raised.syntax_file == file:
         return True
-    users = [(function, name) for function, name in failure.frames if _is_users(Path(name).resolve(), root)]
+    users = [(function, name) for function, name in failure.frames if _is_users(Path(name).resolve(), roots)]
     if any(_is(frame, failure.function, file) for frame in raised.frames):
-        if _is_users(Path(file), root) or not users:
+        if _is_users(Path(file), roots) or not users:
             return True
         return any(
             _is(frame, function, str(Path(name).resolve())) for function, name in users for frame in raised.frames
@@ -140,8 +145,8 @@ def _goes_through(raised: TestFailure, failure: Failure, root: Path) -> bool:
     )
 
 
-def _is_users(path: Path, root: Path) -> bool:
-    return path.is_relative_to(root) and "site-packages" not in path.relative_to(root).parts
+def _is_users(path: Path, roots: Sequence[Path]) -> bool:
+    return any(path.is_relative_to(root) and not is_installed(path.relative_to(root)) for root in roots)
 
 
 def _is(frame: TestFrame, function: str, file: str) -> bool:
@@ -154,9 +159,9 @@ def _last(qualname: str) -> str:
     return qualname.rpartition(".")[2]
 
 
-def _own_assertion(raised: TestFailure, root: Path, test_file: Path) -> bool:
+def _own_assertion(raised: TestFailure, roots: Sequence[Path], test_file: Path) -> bool:
     """Whether the assertion stands in the test's own code: below it are only libraries (numpy.testing, unittest)."""
-    users = [frame.file for frame in raised.frames if _is_users(Path(frame.file), root)]
+    users = [frame.file for frame in raised.frames if _is_users(Path(frame.file), roots)]
     return bool(users) and users[-1] == str(test_file)
 
 

@@ -18,6 +18,7 @@ from typing import IO, Any
 
 from dap_agent.fixes.failures import ScratchError
 from dap_agent.fixes.ignoring import Entry, walk
+from dap_agent.fixes.importing import import_base, is_package, package_top
 from dap_agent.fixes.processes import uninterrupted
 from dap_agent.fixes.workspace import Workspace
 
@@ -38,6 +39,7 @@ class Scratch:
 
     Attributes:
         root: the copy of the workspace's root; it has the same name.
+        import_root: the folder from which the root is imported, if it is a package itself; else None.
         packages: copies of packages outside of the root that the fix edits; goes on `sys.path`. May not exist.
         temp: for `TMPDIR`.
         private: for our own files.
@@ -49,7 +51,13 @@ class Scratch:
         base = base.resolve()
         self.base = base
         self.workspace = workspace
-        self.root = base / "w" / (workspace.root.name or "root")
+        # of a package that is the root the whole package is copied: `import package.part` needs all of it
+        top, above = workspace.root, Path(workspace.root.name or "root")
+        self.import_root: Path | None = None
+        if is_package(workspace.root):
+            top, above = package_top(workspace.root), workspace.root.relative_to(import_base(workspace.root))
+            self.import_root = base / "w"
+        self.root = base / "w" / above
         self.packages = base / "p"
         self.temp = base / "t"
         self.private = base / "r"
@@ -57,7 +65,8 @@ class Scratch:
         self._manifest: dict[str, tuple[int, ...] | str] = {}
         self._own: dict[str, tuple[bytes, int]] = {}
         self._folders: dict[str, int] = {}  # with their permission bits
-        self.places: list[tuple[Path, Path]] = [(workspace.root, self.root)]
+        copy = self.root.parents[len(workspace.root.relative_to(top).parts) - 1] if top != workspace.root else self.root
+        self.places: list[tuple[Path, Path]] = [(top, copy)]
         self._reflink = True
         self._files = self._bytes = 0
 
@@ -67,16 +76,17 @@ class Scratch:
         Raises:
             ScratchError: it is too large, or the disk is full.
         """
-        for folder in (self.root, self.temp, self.private):
+        (top, copy), *_ = self.places
+        for folder in (copy, self.temp, self.private):
             folder.mkdir(parents=True)
-        self._note_folder(str(self.root))
+        self._note_folder(str(copy))
         # an ini file that always matches: pytest must not find one of the temporary folder's
         (self.base / "pytest.ini").write_text("[pytest]\n")
         with self._told():
-            for entry in walk(self.workspace.root, for_copy=True):
+            for entry in walk(top, for_copy=True):
                 if stop.is_set():
                     return
-                self._copy(self.workspace.root, self.root, entry)
+                self._copy(top, copy, entry)
             for path in outside:
                 self._copy_package(path, stop)
 
@@ -120,7 +130,7 @@ class Scratch:
         """Takes back what a run changed in the copy, so that the next run starts from the same files."""
         seen: set[str] = set()
         with self._told():
-            for top in (self.root, self.packages):
+            for top in (self.places[0][1], self.packages):
                 if top.exists():
                     self._reset_folder(str(top), seen)
             for folder in sorted(self._folders):
@@ -252,13 +262,15 @@ class Scratch:
         if self.copy_of(path) is not None:
             return
         top = path
-        while (top.parent / "__init__.py").exists():
-            top = top.parent
-        if top == path and not path.exists():
-            top = path.parent
-        target = self.packages / top.name
+        while not top.exists():
+            top = top.parent  # of a new file the folder in which it will be
+        top = package_top(top)
+        target = self.packages / top.relative_to(import_base(top))
         self.places.append((top, target))
-        self.packages.mkdir(exist_ok=True)
+        for folder in reversed(target.parents):
+            if folder.is_relative_to(self.packages) and not folder.exists():
+                folder.mkdir()
+                self._note_folder(str(folder))
         if top.is_file():
             self._copy_file(str(top), str(target), Entry("", top.stat(), False))
             return

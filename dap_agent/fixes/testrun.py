@@ -3,12 +3,14 @@
 import json
 import os
 import secrets
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from dap_agent.errors import DapAgentError
+from dap_agent.fixes.importing import is_installed
 from dap_agent.fixes.processes import Finished, run
 from dap_agent.fixes.scratch import Scratch
 
@@ -188,7 +190,9 @@ class Runner:
     def _paths(self) -> list[str]:
         root = self.scratch.root
         source = root / "src"
-        paths = [root]
+        paths = [self.scratch.import_root] if self.scratch.import_root is not None else []
+        if not paths or not (is_installed(self.scratch.workspace.root) or _shadows(root)):
+            paths.append(root)
         if source.is_dir() and not (source / "__init__.py").exists():
             paths.append(source)
         paths += [copy for path in self.import_roots if (copy := self.scratch.copy_of(path)) is not None]
@@ -278,6 +282,11 @@ class Runner:
         for original, copy in self.scratch.places:
             text = text.replace(str(copy), str(original))
         return text
+
+
+def _shadows(package: Path) -> bool:
+    """Whether modules of a package would hide the standard library's if its folder were on `sys.path`."""
+    return any(entry.name.partition(".")[0] in sys.stdlib_module_names for entry in package.iterdir())
 
 
 def _write(path: Path, text: str) -> None:

@@ -11,6 +11,7 @@ from stat import S_ISREG
 
 from dap_agent.fixes.failures import OutsideWorkspace, ProtectedFile, UnreadableFile
 from dap_agent.fixes.ignoring import walk
+from dap_agent.fixes.importing import is_package
 from dap_agent.fixes.protected import inside_venv, installed_part, secret_reason
 from dap_agent.fixes.searching import SearchResult, search
 from dap_agent.fixes.source_text import decode, unix
@@ -56,6 +57,7 @@ class Workspace:
     def __init__(self, root: Path, *, also: Sequence[Path] = ()) -> None:
         self.root = root.resolve()
         self.also = tuple(folder.resolve() for folder in also)
+        self.folders = (self.root, *self.also)
         self._seen: dict[Path, str] = {}
         self.umask = _umask()
 
@@ -182,9 +184,18 @@ class Workspace:
         if not path or "\0" in path:
             raise OutsideWorkspace("The path is empty or malformed; give one relative to the workspace's root.")
         try:
-            return (self.root / path).resolve()
+            return (self._named(Path(path)) or self.root / path).resolve()
         except (OSError, RuntimeError) as error:  # a symlink loop
             raise UnreadableFile(f"{path} cannot be resolved: {error}.") from None
+
+    def _named(self, path: Path) -> Path | None:
+        """What a path means that does not start at the root: `pkg/module.py` where the root or a named folder is pkg."""
+        if path.is_absolute() or (self.root / path).exists():
+            return None
+        for folder in self.folders:
+            if path.parts[:1] == (folder.name,) and is_package(folder) and not (self.root / path.parts[0]).exists():
+                return folder.parent / path
+        return next((folder / path for folder in self.also if (folder / path).exists()), None)
 
     def _owner(self, path: Path) -> Path | None:
         """The innermost of the named folders that holds *path*."""
