@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dap_agent.agent.excerpts import Excerpts
-from dap_agent.errors import DapAgentError
 from dap_agent.models.base import ToolSpec
 from dap_agent.session.redaction import mask_code, mask_snapshot
 from dap_agent.session.rendering import (
@@ -147,6 +146,12 @@ def first_message(snapshot: Snapshot, workspace: "Workspace", token_budget: int 
     room = _Room(token_budget - sum(tokens(mask_code(text)) + 10 for text in fixed.values()))
     own = _own_code(snapshot, excerpts)
     fixed["The user's code that led there"] = own if room.take(own) else ""
+    between = (
+        frame_text(package, 400)
+        if (package := snapshot.package_frame) and package is not snapshot.failing_frame
+        else ""
+    )
+    fixed["The package's code that led there"] = between if room.take(between) else ""
     pause = snapshot.exception is None
     flexible = {
         "Last output": room.clipped(output_text(snapshot), share=0.2, end=True),
@@ -159,6 +164,7 @@ def first_message(snapshot: Snapshot, workspace: "Workspace", token_budget: int 
     order = (
         "What happened",
         "Failing frame",
+        "The package's code that led there",
         "The user's code that led there",
         "Stack, innermost first",
         "Other threads",
@@ -222,18 +228,19 @@ def _stack(snapshot: Snapshot, excerpts: Excerpts, room: _Room) -> str:
     for number, line in fold_lines(snapshot):
         if room.take(line):
             chosen[number] = line
-    detailed = snapshot.user_frame
+    detailed = (snapshot.user_frame, snapshot.package_frame)
     shown: set[tuple[str, int]] = set()
     for user in (True, False):
         for frame in frames:
             if frame["user"] is not user:
                 continue
             line = clip(frame_line(frame, 80 if user else 0), 600)
-            block = line
+            block = line if user else clip(frame_line(frame, 40), 400)
             place = (frame["file"], frame["line"])
-            if user and frame is not detailed and place not in shown:  # a comprehension and its function share a line
+            if frame not in detailed and place not in shown:  # a comprehension and its function share a line
                 shown.add(place)
-                source = frame.get("source") or excerpts.around(frame)
+                around = 3 if user else 0  # of a library's frame the line that a traceback shows
+                source = (frame.get("source") if user else None) or excerpts.around(frame, around, around)
                 block += "\n" + source_text(source, frame["line"]) if source else ""
             text = next((text for text in (block, line) if room.take(text)), None)
             if text is None:
@@ -268,12 +275,26 @@ def _task(snapshot: Snapshot, workspace: "Workspace") -> str:
         )
     parts = []
     failing, user = snapshot.failing_frame, snapshot.user_frame
-    if failing and not _editable(workspace, failing):
+    package = snapshot.package_frame
+    ours = next((frame for frame in snapshot.frames if workspace.holds(frame["file"])), None)
+    if failing and ours is not failing:
         whose = owner_text(failing) or "a file outside of the workspace"
+        called = f", called by {owner_text(package)}" if package and package is not failing else ""
+        if ours and not ours["user"]:
+            parts.append(
+                f"The exception was raised in {whose}, outside of the workspace. Frame #{ours['number']} "
+                f"({owner_text(ours)}) is the innermost one that may be edited."
+            )
+        else:
+            parts.append(
+                f"The exception was raised in {whose}{called}, outside of the workspace: edits there are refused. "
+                "First ask what the user's code does wrong. If the fault is the package's own, propose a work-around "
+                "in the user's code, and name the upgrade in the cause; if there is no sensible work-around, explain."
+            )
+    elif failing and not failing["user"]:
         parts.append(
-            f"The exception was raised in {whose}, outside of the workspace: edits there are refused. First ask what "
-            "the user's code does wrong. If the fault is the package's own, propose a work-around in the user's code, "
-            "and name the upgrade in the cause; if there is no sensible work-around, explain."
+            f"The code of {owner_text(failing)} was opened for edits: if the fault is its own, fix it there. First ask "
+            "whether the user's code uses it wrongly."
         )
     elif user and _is_test(user) and snapshot.exception["type"].rpartition(".")[2] == "AssertionError":
         parts.append("A test's assertion failed: the assertion is the specification. Fix the code under test.")
@@ -284,11 +305,3 @@ def _task(snapshot: Snapshot, workspace: "Workspace") -> str:
 def _is_test(frame: dict[str, Any]) -> bool:
     name = frame["file"].replace("\\", "/").rpartition("/")[2]
     return bool(name.startswith("test_") or name.endswith("_test.py") or frame["function"].startswith("test"))
-
-
-def _editable(workspace: "Workspace", frame: dict[str, Any]) -> bool:
-    try:
-        workspace.resolve(frame["file"])
-    except DapAgentError:
-        return False
-    return True

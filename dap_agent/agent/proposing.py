@@ -118,12 +118,16 @@ class Desk:
 
     def _instead(self) -> str:
         failing = self._snapshot.failing_frame
-        if failing is None or failing["user"]:
-            return f"Edit files of the workspace only: {self._workspace.root}"
+        if failing is None or failing["user"] or any(map(self._workspace.holds, self._files())):
+            folders = ", ".join(map(one_line, self._workspace.folders))
+            return f"Edit files of the workspace only: {folders}"
         return (
             f"The code of {owner_text(failing)} is read-only. Change how the user's code uses it (a work-around), or "
             "answer without a tool call and explain which upgrade helps."
         )
+
+    def _files(self) -> list[str]:
+        return [frame["file"] for frame in self._snapshot.frames if not frame["user"]]
 
     async def _judge(self, proposal: "Proposal", changes: "ChangeSet", failure: "Failure") -> "Verdict":
         from dap_agent.fixes.proof import prove

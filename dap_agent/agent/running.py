@@ -45,7 +45,7 @@ async def _run_test(context: ToolContext, arguments: dict[str, Any]) -> str:
         from dap_agent.fixes.reasons import problem_of
 
         path = context.workspace.resolve(file)
-        problem = problem_of(run, context.desk.failure, context.workspace.root, path, [])
+        problem = problem_of(run, context.desk.failure, context.workspace.folders, path, [])
         parts.append(f"As a regression test: {problem or 'red for the right reason'}.")
     return mask_text("\n".join(parts))
 

@@ -16,6 +16,7 @@ _CHAIN = 10  # exceptions in a chain, and members of a group on each level
 _MEMBERS = 15
 _ALL = 60  # exceptions in all
 _ARGUMENT = Limits(text=MESSAGE, string=MESSAGE, items=20, depth=3, nodes=300)
+_BRIEF = Limits(text=200, string=80, items=6, depth=1, nodes=30)
 _MARKS = ("__dap_agent_seen__", "__notes__", "__traceback__")
 
 # what the C structures of built-in exceptions hold beyond their arguments (Objects/exceptions.c)
@@ -211,6 +212,7 @@ class Teller:
 
     def _attributes(self, exc: BaseException) -> list[dict[str, Any]]:
         pairs: list[tuple[str, Any]] = []
+        target: Any = MISSING
         for base, names in _FIELDS:
             if issubclass(type(exc), base):
                 pairs.extend((name, _field(exc, name)) for name in names)
@@ -218,13 +220,17 @@ class Teller:
             pairs.append(("name", _field(exc, "name")))
             target = _field(exc, "obj")
             if target is not MISSING and target is not None:
-                pairs.append(("obj", type(target)))
+                pairs.append(("obj", target))
         known = {name for name, _ in pairs}
         for name, item in reading.attributes(exc, 40):
             if name not in _MARKS and name not in known and not (name.startswith("__") and name.endswith("__")):
                 pairs.append((name, item))
         return [
-            {"name": self._mask(name[:200]), "value": self.formatter.value(item, name)}
+            {
+                "name": self._mask(name[:200]),
+                # it is among the values of the frame as well, in full
+                "value": self.formatter.value(item, name, _BRIEF if item is target else None),
+            }
             for name, item in pairs[:20]
             if item is not MISSING and not (item is None and name in known)
         ]

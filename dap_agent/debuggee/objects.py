@@ -24,7 +24,7 @@ def put_object(f: Any, value: Any, depth: int) -> None:
     if not pairs:
         f.write("<%s object>" % f.kind(cls)[1])
         return
-    put_fields(f, value, pairs[: f.limits.items], len(pairs), depth, " ", ">", "<")
+    put_fields(f, value, pairs[: f.fields(depth)], len(pairs), depth, " ", ">", "<")
 
 
 def put_fields(
@@ -47,7 +47,7 @@ def put_fields(
     f.write(opening)
     for i, (name, item) in enumerate(pairs):
         f.write((", " if i else "") + f.secrets.mask(name[:200]) + "=")
-        f.put_named(name, item, depth - 1)
+        f.put_field(name, item, depth - 1, i == total - 1)
     if total > len(pairs):
         f.truncated = True
         f.write(", ... %d more" % (total - len(pairs)))
@@ -58,11 +58,11 @@ def put_fields(
 def _put_record(f: Any, value: Any, names: list[str], depth: int) -> None:
     """A record type's instance: the fields that it has, in their order, not the other attributes."""
     pairs = []
-    for name in names[: f.limits.items]:
+    for name in names[: f.fields(depth)]:
         item = reading.read(value, name)
         if item is not MISSING:
             pairs.append((name, item))
-    put_fields(f, value, pairs, len(pairs) + max(0, len(names) - f.limits.items), depth, "(", ")")
+    put_fields(f, value, pairs, len(pairs) + max(0, len(names) - f.fields(depth)), depth, "(", ")")
 
 
 def put_dataclass(f: Any, value: Any, depth: int) -> None:

@@ -65,7 +65,9 @@ class Picture:
         code = frame.f_code
         names = locals_of(frame)
         arguments = list(argument_names(code))
-        others = [name for name in names if name not in set(arguments)]
+        # the cell behind super() is nothing that the source names
+        hidden = set(arguments) | ({"__class__"} & set(code.co_freevars))
+        others = [name for name in names if name not in hidden]
         if code.co_name == "<module>":
             others = _module_order(names, others)
         shown = (arguments + others)[:_LOCALS] if full else []
@@ -251,9 +253,12 @@ def take(stop: Stop, seconds: float = SECONDS, locals_of_all: bool = False) -> d
 
 
 def _in_full(stop: Stop, kept: list[int]) -> set[int]:
-    """The failing frame; the user's that led there, if that is a library's; of a comprehension the function too."""
+    """The failing frame; the package's and the user's that led there; of a comprehension the function too."""
     full = {0}
-    user = [number for number in kept if packages.origin_of(stop.frames[number][0].f_code.co_filename).user]
+    origins = {number: packages.origin_of(stop.frames[number][0].f_code.co_filename) for number in kept}
+    user = [number for number in kept if origins[number].user]
+    # where the standard library refuses what it was given, the package that gave it is of interest
+    full.update([number for number in kept if not origins[number].stdlib][:1])
     for number in user:
         full.add(number)
         if stop.frames[number][0].f_code.co_name not in (

@@ -67,6 +67,7 @@ class Formatter:
         self._room = 0
         self._nodes = 0
         self._path: list[int] = []
+        self._ended = False
 
     def value(self, value: Any, name: str | None = None, limits: Limits | None = None) -> dict[str, Any]:
         """*value* as {"type", "text", "length"?, "truncated"?, "masked"?, "summary"?}; never raises for a bad value.
@@ -104,7 +105,7 @@ class Formatter:
 
     def _begin(self) -> None:
         self.summary = self.length = None
-        self.truncated = self.masked = False
+        self.truncated = self.masked = self._ended = False
         self._parts = []
         self._room = self.limits.text
         self._nodes = self.limits.nodes
@@ -162,7 +163,7 @@ class Formatter:
 
     def cut(self) -> None:
         """Say that the rest is left out, and end."""
-        self.truncated = True
+        self.truncated = self._ended = True
         self._parts.append("...")
         raise _Full
 
@@ -171,6 +172,21 @@ class Formatter:
         self.masked = True
         if issubclass(type(value), str) and str.__len__(value) <= 4096:
             self.secrets.learn(str.__str__(value))
+
+    def put_field(self, name: Any, value: Any, depth: int, last: bool) -> None:
+        """Like `put_named`, but one that is not the last takes at most half of the room: the others matter as well."""
+        room, path = self._room, len(self._path)
+        share = room if last else max(40, room // 2)
+        self._room = share
+        try:
+            self.put_named(name, value, depth)
+        except _Full:
+            if last or self._ended:
+                raise
+            del self._path[path:]
+            self._parts.append("...")
+        finally:
+            self._room += room - share
 
     def put_named(self, name: Any, value: Any, depth: int) -> None:
         """Write the *value* of an attribute, argument or key called *name* (anything but a text hides nothing)."""
@@ -229,6 +245,10 @@ class Formatter:
     def leave(self) -> None:
         """End the inside of the last value that was entered."""
         self._path.pop()
+
+    def fields(self, depth: int) -> int:
+        """How many attributes are shown: of the value that was asked for twice as many as of one inside it."""
+        return self.limits.items * 2 if self.whole(depth) else self.limits.items
 
     def whole(self, depth: int) -> bool:
         """Whether the value being written is the one that was asked for, not one inside it."""

@@ -79,7 +79,7 @@ async def prove(
     changed = [change.path for change in edits]
     if any(test_path.name == path.name and test_path.parent == path.parent for path in changed) or test_path.exists():
         return Verdict("not red", f"{proposal.test.file} exists already; the regression test must be a new file.")
-    outside = [path for path in changed if not path.is_relative_to(workspace.root)]
+    outside = [path for path in (*changed, test_path) if not path.is_relative_to(workspace.root)]
     try:
         tell("copying the workspace")
         async with scratch_copy(workspace, outside) as scratch:
@@ -120,13 +120,14 @@ async def run_test(
     if source is None:
         workspace.bytes_of(path)
     edits = changes.files if changes is not None else ()
-    outside = [edit.path for edit in edits if not edit.path.is_relative_to(workspace.root)]
+    concerned = [path, *(edit.path for edit in edits)]
+    outside = [one for one in concerned if not one.is_relative_to(workspace.root)]
     async with scratch_copy(workspace, outside) as scratch:
         _lay(scratch, edits)
         if source is not None:
             scratch.put(path, new_file(source, path.name).encode())
         runner = _runner(scratch, python, env, sys_path, [])
-        return await runner.run([workspace.relative(path)], timeout=timeout)
+        return await runner.run([scratch.argument(path)], timeout=timeout)
 
 
 def _runner(
@@ -156,7 +157,7 @@ class _Proof:
     test_path: Path
 
     async def run(self) -> Verdict:
-        name = self.workspace.relative(self.test_path)
+        name = self.scratch.argument(self.test_path)
         self.scratch.put(self.test_path, new_file(self.proposal.test.source, name).encode())
         self.tell("running the regression test on the old code")
         red = await self.runner.run([name], timeout=self.timeout)

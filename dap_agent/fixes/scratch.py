@@ -99,6 +99,11 @@ class Scratch:
                 return copy / path.relative_to(original)
         return None
 
+    def argument(self, path: Path) -> str:
+        """How the copy of the workspace's file *path* is named to what runs in the copy of the root."""
+        copy = self.copy_of(path) or path
+        return copy.relative_to(self.root).as_posix() if copy.is_relative_to(self.root) else str(copy)
+
     def original(self, path: str) -> str:
         """The path in the workspace of a path in the copy; any other path unchanged."""
         found = Path(path)

@@ -90,6 +90,14 @@ class Workspace:
             )
         return found
 
+    def holds(self, path: str) -> bool:
+        """Whether *path* names a file that may be edited; see `resolve`."""
+        try:
+            self.resolve(path)
+        except (OutsideWorkspace, ProtectedFile, UnreadableFile):
+            return False
+        return True
+
     def relative(self, path: Path) -> str:
         """*path* for people: relative to the root if it is below it, with slashes."""
         try:
@@ -189,7 +197,7 @@ class Workspace:
             raise UnreadableFile(f"{path} cannot be resolved: {error}.") from None
 
     def _named(self, path: Path) -> Path | None:
-        """What a path means that does not start at the root: `pkg/module.py` where the root or a named folder is pkg."""
+        """A path that does not start at the root: `pkg/module.py` where the root or another named folder is pkg."""
         if path.is_absolute() or (self.root / path).exists():
             return None
         for folder in self.folders:

@@ -42,6 +42,16 @@ class Snapshot:
         return next((frame for frame in self.frames if frame["user"]), None)
 
     @property
+    def package_frame(self) -> dict[str, Any] | None:
+        """The innermost frame of a package, if there is none of the user's before it: what the user's code called."""
+        for frame in self.frames:
+            if frame["user"]:
+                return None
+            if not frame["stdlib"]:
+                return frame
+        return None
+
+    @property
     def headline(self) -> str:
         """`KeyError: 'qty'`, or what stopped the program where there is no exception."""
         exception = self.exception
