@@ -1,9 +1,10 @@
 """From a stop to an outcome: the model, the workspace, the journal and the budget of one run."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from dap_agent.agent.budget import Budget
 from dap_agent.cli.command_line import UsageError
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from dap_agent.models.base import Backend
     from dap_agent.session.api import StoppedProgram
     from dap_agent.session.snapshot import Snapshot
+
+T = TypeVar("T")
 
 NO_MODEL = (
     "no model is configured, so nothing is investigated. Give one with --model, with DAP_AGENT_MODEL, or as `model` "
@@ -177,15 +180,18 @@ class Investigator:
         self._ui.note(f"{backend.name} investigates (Ctrl-C ends the investigation)")
         try:
             outcome = await self._interrupts.interruptible(
-                investigate(
+                _while_stopped(
                     program,
-                    backend,
-                    workspace,
-                    python=python,
-                    budget=self._budget,
-                    journal=journal,
-                    allow_evaluate=self._settings.allow_evaluate,
-                    on_progress=self._ui.progress,
+                    investigate(
+                        program,
+                        backend,
+                        workspace,
+                        python=python,
+                        budget=self._budget,
+                        journal=journal,
+                        allow_evaluate=self._settings.allow_evaluate,
+                        on_progress=self._ui.progress,
+                    ),
                 )
             )
         except BaseException:
@@ -209,3 +215,23 @@ class Investigator:
         self._budget = left
         spent = left.turns <= 0 or left.tokens <= 0 or left.seconds <= 0 or (left.cost is not None and left.cost <= 0)
         self._over = self._over or spent or outcome.status in ("model-error", "out-of-budget")
+
+
+async def _while_stopped(program: "StoppedProgram", work: Coroutine[object, object, T]) -> T:
+    """Do *work* as long as *program* is stopped: a model may take minutes, nobody would wait for it then.
+
+    Raises:
+        StopOver: the stop has ended before.
+    """
+    from dap_agent.session.api import StopOver
+
+    over, task = asyncio.ensure_future(program.until_over()), asyncio.ensure_future(work)
+    try:
+        await asyncio.wait({over, task}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise StopOver(f"{over.result()} This ends the investigation.")
+        return task.result()
+    finally:
+        over.cancel()
+        task.cancel()
+        await asyncio.wait({over, task})

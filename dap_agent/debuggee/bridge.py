@@ -6,11 +6,15 @@ Written against debugpy 1.8.21 and 1.8.22; other modules of the debuggee side do
 import contextlib
 import itertools
 import os
+import signal
 import socket
 import sys
 import threading
+import time
 from types import FrameType, TracebackType
-from typing import Any, Dict, Iterator, Optional, Tuple, Type
+from typing import Any, Callable, Dict, Iterator, Optional, Tuple, Type
+
+from . import descriptors, originals, tracing
 
 ATTACH_TIMEOUT = 20.0
 """Seconds to wait for dap-agent to take up a process that has connected; after that the program goes on without us."""
@@ -26,42 +30,120 @@ def connected() -> bool:
     return debugger is not None and debugger.is_attached() and not debugger.pydb_disposed
 
 
-def connect(host: str, port: int, debugpy_path: str, parent_pid: Optional[int]) -> bool:
+def was_connected() -> bool:
+    """Whether this very process has had a debugger."""
+    return _connected_pid == os.getpid()
+
+
+def connect(
+    host: str,
+    port: int,
+    debugpy_path: str,
+    parent_pid: Optional[int],
+    alive: Callable[[], bool],
+    running: bool = False,
+) -> bool:
     """Connect this process to the adapter that listens on *host*:*port* and wait until it is attached to.
 
     Args:
         debugpy_path: the folder that holds the package `debugpy` to use.
         parent_pid: the debuggee whose session the adapter shall announce this process to; None for the first process.
+        alive: whether dap-agent still lives.
+        running: whether the program's own threads run meanwhile: this one is not theirs.
 
     Returns:
-        False if there is no adapter any more or nobody attached within ATTACH_TIMEOUT.
+        False if nobody attached within ATTACH_TIMEOUT, or whoever should has died.
+
+    Raises:
+        Exception: there is no adapter any more.
     """
     global _connected_pid
-    with _debugpy_environment(), _as_before():
-        inserted = "debugpy" not in sys.modules
-        if inserted:
-            sys.path.insert(0, debugpy_path)
-        try:
+    with _debugpy_environment(), _as_before(counter=not running), _somewhere():
+        with originals.importable(debugpy_path):
             import debugpy
-        finally:
-            if inserted:
-                sys.path.remove(debugpy_path)
+
+            debugpy.configure(subProcess=False)  # its first call puts pydevd on the path
+            import pydevd
+
+            _silence()
         if _debugger() is not None:
             _forget_parents_debugger()
-        debugpy.configure(subProcess=False)
-        debugpy.connect((host, port), parent_session_pid=parent_pid)
-        timer = threading.Timer(ATTACH_TIMEOUT, lambda: debugpy.wait_for_client.cancel())
-        timer.daemon = True
-        timer.start()
+        with tracing.suppressed() if running else contextlib.nullcontext(), _out_of_the_way():
+            debugpy.connect((host, port), parent_session_pid=parent_pid)
+        give_up = threading.Event()
+        watch = threading.Thread(target=_watch, args=(_debugger(), alive, give_up), daemon=True)
+        watch.start()
         try:
-            debugpy.wait_for_client()
+            pydevd._wait_for_attach(cancel=give_up)  # debugpy.wait_for_client; sets the event when it is attached
         finally:
-            timer.cancel()
+            give_up.set()
     _connected_pid = os.getpid()
     if not connected():
         return False
     adopt()
     return True
+
+
+@contextlib.contextmanager
+def _somewhere() -> Iterator[None]:
+    """pydevd asks for the working directory, which the program may have deleted; then stand in another meanwhile."""
+    try:
+        os.getcwd()
+    except OSError:
+        here = os.open(".", os.O_RDONLY)
+        os.chdir(os.sep)
+        try:
+            yield
+        finally:
+            os.fchdir(here)
+            os.close(here)
+    else:
+        yield
+
+
+@contextlib.contextmanager
+def _out_of_the_way() -> Iterator[None]:
+    """Let pydevd's connection have a descriptor that no program gets or closes."""
+    import pydevd
+
+    stock = pydevd.start_client
+
+    def start_client(host: str, port: int) -> Any:
+        connection = stock(host, port)
+        return _Connection(fileno=descriptors.move(connection.detach()))
+
+    pydevd.start_client = start_client
+    try:
+        yield
+    finally:
+        pydevd.start_client = stock
+
+
+class _Connection(socket.socket):
+    def close(self) -> None:
+        descriptors.release(self.fileno())
+        super().close()
+
+
+def about_to_be_replaced() -> None:
+    """This process will run another program in the same place (exec): its session is taken over, not ended."""
+    if connected():
+        _debugger().send_process_about_to_be_replaced()
+
+
+def _watch(debugger: Any, alive: Callable[[], bool], over: threading.Event) -> None:
+    """Set *over* when it is no use to wait any longer: the adapter tells nobody that dap-agent has died."""
+    until = time.monotonic() + ATTACH_TIMEOUT
+    while not over.wait(0.1):
+        if debugger.pydb_disposed or time.monotonic() > until or not alive():
+            over.set()
+
+
+def _silence() -> None:
+    """pydevd's complaints would go to the program's stderr."""
+    from _pydevd_bundle.pydevd_constants import DebugInfoHolder
+
+    DebugInfoHolder.DEBUG_TRACE_LEVEL = -1
 
 
 def adopt() -> None:
@@ -75,9 +157,7 @@ def adopt() -> None:
     if writer is not None:
         with contextlib.suppress(OSError):  # not a TCP socket: then it does not stall either
             writer.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    from _pydevd_bundle.pydevd_constants import DebugInfoHolder
-
-    DebugInfoHolder.DEBUG_TRACE_LEVEL = -1  # its complaints would go to the program's stderr
+    _silence()
     _keep_main_thread_alive()
     debugger.timeout_tracker = _NoTimeouts()
     keeper = debugger.check_alive_thread
@@ -151,6 +231,26 @@ def stop(exc_type: Type[BaseException], exc: BaseException, tb: Optional[Traceba
         _untrace_frames()
 
 
+@contextlib.contextmanager
+def interrupts_ignored() -> Iterator[None]:
+    """While the program is stopped, a Ctrl-C at its terminal is meant for dap-agent alone.
+
+    By the C library: Python's signal.signal works in the main thread only, and does not know handlers set by C code.
+    """
+    import ctypes
+
+    library = ctypes.CDLL(None)  # an object of its own: declarations made on it are not the program's
+    before = ctypes.create_string_buffer(1024)  # struct sigaction, which has up to 152 bytes
+    known = library.sigaction(signal.SIGINT, None, before) == 0
+    if known:
+        library.signal(signal.SIGINT, ctypes.c_void_p(1))  # SIG_IGN
+    try:
+        yield
+    finally:
+        if known:
+            library.sigaction(signal.SIGINT, before, None)
+
+
 def _untrace_frames() -> None:
     """A frame marked for tracing that is not traced shows a stale line in tracebacks (CPython below 3.10)."""
     if sys.version_info >= (3, 12):
@@ -165,24 +265,6 @@ def _untrace_frames() -> None:
 def is_debugger_thread(thread: threading.Thread) -> bool:
     """Whether *thread* is one of the debugger's own: it must never be stopped."""
     return bool(getattr(thread, "is_pydev_daemon_thread", False) or getattr(thread, "pydev_do_not_trace", False))
-
-
-def users_part(frame: Optional[FrameType]) -> Optional[FrameType]:
-    """*frame* or the nearest caller of it that is not the debugger's or ours: a paused thread waits inside pydevd."""
-    found = None
-    current = frame
-    while current is not None:
-        if _is_ours(current):
-            found = None
-        elif found is None:
-            found = current
-        current = current.f_back
-    return found
-
-
-def _is_ours(frame: FrameType) -> bool:
-    file = frame.f_code.co_filename
-    return file.startswith("<dap-agent>") or "pydevd" in os.path.basename(file) or os.sep + "_pydev" in file
 
 
 def _innermost(tb: TracebackType) -> Tuple[FrameType, Dict[int, FrameType]]:
@@ -211,15 +293,49 @@ def _forget_parents_debugger() -> None:
 
 
 @contextlib.contextmanager
-def _as_before() -> Iterator[None]:
-    """Give the program back what pydevd takes for itself: its breakpoint() and the numbers in its threads' names."""
-    hook, counter = sys.breakpointhook, repr(threading._counter.__self__)  # type: ignore[attr-defined]
+def _as_before(counter: bool) -> Iterator[None]:
+    """Give the program back what pydevd takes for itself: its breakpoint() and the numbers in its threads' names.
+
+    Args:
+        counter: whether to set the numbers back: not while the program may start threads.
+    """
+    hook, numbers = sys.breakpointhook, repr(threading._counter.__self__)  # type: ignore[attr-defined]
     try:
         yield
     finally:
         sys.breakpointhook = hook
-        first = int(counter[len("count(") : -1])
-        threading._counter = itertools.count(first).__next__  # type: ignore[attr-defined]
+        if counter:
+            first = int(numbers[len("count(") : -1])
+            threading._counter = itertools.count(first).__next__  # type: ignore[attr-defined]
+
+
+def occupant() -> Optional[str]:
+    """Who debugs this process already, as a sentence; None if nobody does."""
+    if connected():
+        return "dap-agent debugs it already: end that session first."
+    server = sys.modules.get("debugpy.server.api")
+    if getattr(getattr(server, "listen", None), "called", False):
+        return "debugpy listens in it: use --connect HOST:PORT with the address that it was given."
+    debugger = _debugger()
+    if debugger is not None and not debugger.pydb_disposed:
+        return "another debugger (pydevd) is in it: end that session first."
+    return None
+
+
+def when_disposed(callback: Callable[[], None]) -> None:
+    """Call *callback* when the session ends, on which side ever: its socket is closed if dap-agent was killed."""
+    debugger = _debugger()
+    if debugger is None:
+        return
+    stock = debugger.dispose_and_kill_all_pydevd_threads
+
+    def dispose(*args: Any, **kwargs: Any) -> None:
+        try:
+            stock(*args, **kwargs)
+        finally:
+            callback()
+
+    debugger.dispose_and_kill_all_pydevd_threads = dispose
 
 
 @contextlib.contextmanager

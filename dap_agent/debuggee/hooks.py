@@ -5,18 +5,26 @@ several times for one exception, and stop for SystemExit (debugpy#111, #565, #75
 report: each takes the exception when the interpreter or the framework has given up on it, once.
 """
 
+import contextlib
 import os
 import sys
 import threading
 from types import TracebackType
 from typing import Any, Callable, Optional
 
-from . import api, bridge, net, output_tail
+from . import api, bridge, net, originals, output_tail
 from .after_import import when_imported
 from .stop import Stop
 
 SEEN = "__dap_agent_seen__"
 """Attribute that marks an exception for which there has been a stop: BaseException takes no weak references."""
+
+# Read past what a class of the program's may have put in front: a `__getattribute__` or a metaclass that raises.
+_marks = BaseException.__dict__["__dict__"].__get__
+_traceback = BaseException.__dict__["__traceback__"].__get__
+_cause = BaseException.__dict__["__cause__"].__get__
+_context = BaseException.__dict__["__context__"].__get__
+_name = type.__dict__["__name__"].__get__
 
 _IGNORED = (SystemExit, KeyboardInterrupt, GeneratorExit)
 _one_at_a_time = threading.Lock()
@@ -27,6 +35,8 @@ _active = True
 LOGGERS = ("asyncio", "concurrent.futures", "django.request", "uvicorn.error", "gunicorn.error", "hypercorn.error",
            "tornado.application", "aiohttp.server", "celery.app.trace", "werkzeug", "waitress", "sanic.error")  # fmt: skip
 """Loggers to which a server or a scheduler reports an exception of user code that it has swallowed."""
+
+_BELOW = tuple(name + "." for name in LOGGERS)
 
 
 def install(connect: Callable[[], bool]) -> None:
@@ -46,6 +56,12 @@ def install(connect: Callable[[], bool]) -> None:
 def installed() -> bool:
     """Whether `install` has been called in this process."""
     return _connect is not None
+
+
+def connect_by(connect: Callable[[], bool]) -> None:
+    """From now on a child that fails is connected by *connect*: its parent has been attached to once more."""
+    global _connect
+    _connect = connect
 
 
 def active(wanted: bool) -> None:
@@ -70,22 +86,25 @@ def report(
         stoppable: False where a stop might block for good (inside a garbage collection).
         task: the asyncio task that it has ended.
     """
-    if exc is None or not _active or isinstance(exc, _IGNORED) or getattr(_here, "busy", False):
+    if exc is None or not _active or getattr(_here, "busy", False):
         return
-    marks = object.__getattribute__(exc, "__dict__")
-    if SEEN in marks or type(exc).__name__ in ("CancelledError", "Cancelled"):
+    _take_us_out(exc)
+    if issubclass(type(exc), _IGNORED):
+        return
+    marks = _marks(exc)
+    if SEEN in marks or _name(type(exc)) in ("CancelledError", "Cancelled"):
         return
     marks[SEEN] = True
-    tb = tb if tb is not None else exc.__traceback__
+    tb = tb if tb is not None else _traceback(exc)
     _here.busy = True
     try:
-        with _one_at_a_time:
+        with _one_at_a_time, originals.restored(), bridge.interrupts_ignored():
             stop = Stop.from_exception(exc, tb, task=task)
             stop.output = output_tail.lines()
             if not (stoppable and _can_stop() and _stop(stop, exc, tb)):
                 net.record(stop)
     except Exception as error:  # the program must meet its own exception, not one of ours
-        net.failed("could not report %s" % type(exc).__name__, error)
+        net.failed("could not report %s" % _name(type(exc)), error)
     finally:
         _here.busy = False
 
@@ -95,21 +114,50 @@ def _can_stop() -> bool:
 
 
 def _stop(stop: Stop, exc: BaseException, tb: Optional[TracebackType]) -> bool:
-    if not bridge.connected() and not (_connect is not None and _connect()):
+    """Stop in the debugger; False if there is none, or it died before it let the program go on."""
+    try:
+        if not bridge.connected() and not (_connect is not None and _connect()):
+            return False
+    except Exception as error:  # no adapter any more; no new threads in an interpreter that shuts down (3.12)
+        net.failed("no debugger could be attached to process %d" % os.getpid(), error)
         return False
     api.set_stop(stop)
     try:
-        bridge.stop(type(exc), exc, tb, type(exc).__name__)
+        bridge.stop(type(exc), exc, tb, _name(type(exc)))
     finally:
         api.set_stop(None)
-    return True
+    return bridge.connected()
+
+
+def _take_us_out(exc: Optional[BaseException]) -> None:
+    """Remove frames of ours (a wrapped os.execv that raised) from the tracebacks of *exc* and its causes."""
+    done = set()
+    left = [exc]
+    while left:
+        found = left.pop()
+        if found is None or id(found) in done:
+            continue
+        done.add(id(found))
+        left += [_cause(found), _context(found)]
+        entry = _traceback(found)
+        while entry is not None:
+            after = entry.tb_next
+            while after is not None and after.tb_frame.f_code.co_filename.startswith("<dap-agent>"):
+                after = after.tb_next
+            if after is not entry.tb_next:
+                entry.tb_next = after
+            entry = after
 
 
 def _audit(event: str, args: Any) -> None:
     """sys.excepthook and sys.unraisablehook, whatever the program has put there (PEP 578; audit events table)."""
     if event == "sys.excepthook":
         _, _, exc, tb = args
-        report(exc, tb)
+        try:
+            report(exc, tb)
+        except BaseException as error:  # the program dies of its own exception, not of what its signal handler raised
+            with contextlib.suppress(BaseException):  # an error here would keep the traceback from being printed
+                net.failed("a signal handler raised while the program was stopped", error)
     elif event == "sys.unraisablehook":
         raised = args[1]
         exc = raised.exc_value
@@ -250,12 +298,15 @@ def _watch_unittest(module: Any) -> None:
     result = module.TestResult
     for name in ("addError", "addFailure"):
         setattr(result, name, _reporting(getattr(result, name)))
+    result.addSubTest = _reporting(result.addSubTest)
 
 
 def _reporting(stock: Callable[..., Any]) -> Callable[..., Any]:
-    def add(self: Any, test: Any, err: Any) -> Any:
-        report(err[1], err[2])
-        return stock(self, test, err)
+    def add(self: Any, test: Any, *args: Any) -> Any:
+        err = args[-1]
+        if err is not None:  # of a subtest that passed
+            report(err[1], err[2])
+        return stock(self, test, *args)
 
     return add
 
@@ -274,7 +325,7 @@ def _watch_loggers(module: Any) -> None:
 
 
 def _logs_for_others(record: Any) -> bool:
-    if record.name.startswith(LOGGERS):
+    if record.name in LOGGERS or record.name.startswith(_BELOW):
         return True
     # Flask logs with the application's own logger
     return os.path.basename(os.path.dirname(record.pathname)) == "flask" and record.funcName == "log_exception"

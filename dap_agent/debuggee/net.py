@@ -11,7 +11,7 @@ import os
 import sys
 from typing import Any, List, Optional
 
-from . import api, secrets
+from . import api, descriptors, secrets
 from .stop import Stop
 
 _folder: Optional[str] = None
@@ -61,12 +61,23 @@ def open_dump() -> None:
     if faulthandler.is_enabled() and not _dump:
         return  # the program's own choice (-X faulthandler): its output belongs on stderr
     try:
-        file = open(os.path.join(_folder, "stacks-%d.txt" % os.getpid()), "w")
+        file = descriptors.opened(os.path.join(_folder, "stacks-%d.txt" % os.getpid()))
     except OSError:
         return  # dap-agent has gone and taken its folder along
     faulthandler.enable(file, all_threads=True)
     del _dump[:]
     _dump.append(file)
+
+
+def take_in() -> None:
+    """Leave no more files: the program goes on without us."""
+    global _folder
+    _folder = None
+    if _dump:
+        faulthandler.disable()
+        file = _dump.pop()
+        descriptors.release(file.fileno())
+        file.close()
 
 
 def record(stop: Stop) -> None:
@@ -89,6 +100,9 @@ def _write(kind: str, content: Any) -> None:
 
 def _write_to(name: str, content: Any) -> None:
     path = os.path.join(_folder or "", name)
-    with open(path + ".part", "w", encoding="utf-8") as file:
-        json.dump(content, file)
-    os.replace(path + ".part", path)
+    try:
+        with open(path + ".part", "w", encoding="utf-8") as file:
+            json.dump(content, file)
+        os.replace(path + ".part", path)
+    except OSError:
+        return  # dap-agent has just gone and taken its folder along, or the disk is full: not the program's concern

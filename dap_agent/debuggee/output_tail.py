@@ -6,6 +6,8 @@ interpreter's own traceback printing look up: the stream's type, isatty(), buffe
 
 import collections
 import contextlib
+import functools
+import operator
 import sys
 from typing import Any, Callable, Deque, Dict, Iterator, List
 
@@ -32,13 +34,26 @@ def install() -> None:
 
 
 def _tee(write: Callable[[str], Any], pieces: Deque[str]) -> Callable[[str], Any]:
-    def write_and_remember(text: str) -> Any:
-        written = write(text)
-        if type(text) is str:
-            pieces.append(text if len(text) <= LINE_LENGTH * LINES else text[-LINE_LENGTH * LINES :])
-        return written
+    """*write*, and *pieces* gets the text.
 
-    return write_and_remember
+    What *write* raises (a broken pipe, an unencodable character, Ctrl-C) must not show a frame of ours, so C code calls
+    it: reduce() computes `text + Remember() + Write()`; the first gives the text on, the other's `__radd__` is *write*.
+    """
+
+    class Remember:
+        def __radd__(self, text: Any) -> Any:
+            if type(text) is str:
+                pieces.append(text if len(text) <= LINE_LENGTH * LINES else text[-LINE_LENGTH * LINES :])
+            return text
+
+    class Write:
+        __radd__ = staticmethod(write)
+
+    tee = functools.partial(functools.reduce, operator.add, (Remember(), Write()))
+    for name in ("__name__", "__qualname__", "__doc__", "__self__"):
+        if hasattr(write, name):
+            setattr(tee, name, getattr(write, name))
+    return tee
 
 
 @contextlib.contextmanager

@@ -1,10 +1,12 @@
 """The first call into the debuggee: connects the debugger and installs hooks, net and child handling."""
 
 import atexit
+import contextlib
 import os
-from typing import Any, Dict
+import sys
+from typing import Any, Callable, Dict
 
-from . import bridge, children, hooks, net, output_tail
+from . import bridge, children, descriptors, hooks, net, originals, output_tail
 
 
 def start(settings: Dict[str, Any]) -> None:
@@ -13,41 +15,57 @@ def start(settings: Dict[str, Any]) -> None:
     Args:
         settings: `host` and `port` of the adapter, `debugpy` (the folder of the package), `folder` (private, for what the
             net catches), `bootstrap` and `config` (for children), `root` (pid of the first process, None in that one),
-            `host_pid` (dap-agent itself).
+            `alive` (a file that dap-agent holds locked as long as it lives), `imported` (the modules there were before us).
     """
     root = settings["root"] or os.getpid()
 
+    def alive() -> bool:
+        return locked(settings["alive"])
+
     def connect() -> bool:
-        if not _alive(settings["host_pid"]):
+        if not alive() or bridge.was_connected():  # a session that is over is not taken up again
             return False
         parent = None if root == os.getpid() else root
-        return bridge.connect(settings["host"], settings["port"], settings["debugpy"], parent)
+        return bridge.connect(settings["host"], settings["port"], settings["debugpy"], parent, alive)
 
-    if settings["root"] is None:
-        atexit.register(_sweep, settings["folder"], settings["host_pid"])
+    descriptors.install()
+    atexit.register(_sweep, settings["folder"], alive)
     net.spread(settings["folder"])
-    if settings["root"] is None and not connect():
-        net.failed("the debugger could not be attached", RuntimeError("nobody answered on the adapter's port"))
+    if root == os.getpid():  # also after an exec: the adapter waits for this process to come back
+        try:
+            attached = connect()
+        except Exception as error:  # whatever keeps us from attaching, the program has to run
+            net.failed("the debugger could not be attached", error)
+        else:
+            if not attached:
+                net.failed("the debugger could not be attached", RuntimeError("nobody answered on the adapter's port"))
     hooks.install(connect)
     os.register_at_fork(after_in_child=hooks.after_fork)
     children.install(settings["bootstrap"], settings["config"], root)
     output_tail.install()
+    originals.remember()
+    originals.when_started(set(sys.modules) - settings["imported"])
 
 
-def _alive(pid: int) -> bool:
+def locked(path: str) -> bool:
+    """Whether dap-agent lives: the kernel drops its lock when it dies; its pid may be a zombie's, or reused."""
+    import fcntl
+
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
+        with open(path) as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
         return True
-    return True
+    except OSError:
+        return False  # it has ended and taken its folder along
+    return False
 
 
-def _sweep(folder: str, host_pid: int) -> None:
-    """The last exit function of the first process: if dap-agent was killed, nobody else takes its folder away."""
-    if _alive(host_pid) or not os.path.isdir(folder):
+def _sweep(folder: str, alive: Callable[[], bool]) -> None:
+    """The last exit function: if dap-agent was killed, nobody else takes its folder away."""
+    if alive():
         return
-    for name in os.listdir(folder):
-        os.unlink(os.path.join(folder, name))
-    os.rmdir(folder)
+    with contextlib.suppress(OSError):  # it is gone already, or another process of the program is at it
+        for name in os.listdir(folder):
+            os.unlink(os.path.join(folder, name))
+        os.rmdir(folder)

@@ -16,6 +16,10 @@ class InspectionError(DapAgentError):
     """The question cannot be answered at this stop; the message says what can be asked."""
 
 
+class StopOver(DapAgentError):
+    """The stop has ended while it was being looked into, by no doing of dap-agent's."""
+
+
 class StoppedProgram(Protocol):
     """A program paused at an exception, with the powers that the tools use."""
 
@@ -34,3 +38,6 @@ class StoppedProgram(Protocol):
 
     async def evaluate(self, frame: int, code: str, timeout: float = 5.0) -> dict[str, Any]:
         """Run *code* in the frame, for at most *timeout* seconds; value, output and error."""
+
+    async def until_over(self) -> str:
+        """Wait until the stop has ended; returns a sentence on how."""

@@ -2,19 +2,20 @@
 
 import asyncio
 import contextlib
+import fcntl
 import importlib.util
 import json
 import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from dap_agent.errors import DapAgentError
-from dap_agent.proxy.server import ProxyServer, RequestFailed
+from dap_agent.proxy.server import AdapterFailed, ProxyServer, RequestFailed
 from dap_agent.session import payload, remains
 from dap_agent.session.api import InspectionError
 from dap_agent.session.snapshot import Snapshot
@@ -95,6 +96,13 @@ def debugpy_folder() -> Path:
     return Path(spec.origin).parents[1]
 
 
+def _environment(config: Path) -> dict[str, str]:
+    """The user's environment with the bootstrap in front; the bootstrap takes itself out again."""
+    given = os.environ.get("PYTHONPATH")
+    path = str(BOOTSTRAP) + (os.pathsep + given if given else "")
+    return {**os.environ, "PYTHONPATH": path, "DAP_AGENT_BOOTSTRAP": str(config)}
+
+
 _PREFIX = "dap-agent-"
 
 
@@ -117,11 +125,25 @@ def _alive(pid: int) -> bool:
     return True
 
 
+def _remove(folder: Path) -> None:
+    """Take *folder* away; under another name first: a process of the program's may still write into it."""
+    with contextlib.suppress(FileNotFoundError):
+        folder = folder.rename(f"{folder}-over")
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _key(snapshot: Snapshot) -> object:
+    """What a stop and the record of the same exception have in common."""
+    return snapshot.data["process"]["pid"], snapshot.data["thread"]["id"], snapshot.headline
+
+
 class Debuggee:
     """A running program with its adapter and its children."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._life: IO[str] | None = None
+        self._told: set[object] = set()
         self._events: asyncio.Queue[Stopped | Ended] = asyncio.Queue()
         self._root: Target | None = None
         self._children: list[Target] = []
@@ -182,10 +204,35 @@ class Debuggee:
         self._attached = True
         self._start(self._watch(proxy))
 
+    async def attach_entered(self, enter: Callable[[Path], Coroutine[Any, Any, None]]) -> None:
+        """Take up a running program that is made to connect to us.
+
+        Args:
+            enter: gets the path of the configuration; makes the program connect and watches over it until cancelled.
+
+        Raises:
+            DapAgentError: by *enter*, or the adapter failed.
+        """
+        attaching, config = await self._listen()
+        entering = asyncio.ensure_future(enter(config))
+        try:
+            await asyncio.wait({attaching, entering}, return_when=asyncio.FIRST_COMPLETED)
+            if not attaching.done():
+                entering.result()
+            await attaching
+        finally:
+            entering.cancel()
+            await asyncio.gather(entering, return_exceptions=True)
+        assert self._root is not None
+        await self._root.ask("attach")
+        self._attached = True
+        self._start(self._watch(self._root.proxy))
+
     async def pause(self) -> None:
         """Pause the program; the next event is its stop, with the stacks of all threads."""
         assert self._root is not None, "only an attached program is paused"
         self._pausing = True
+        await self._root.ask("pausable")
         threads = await self._root.proxy.request("threads")
         first = int(threads["threads"][0]["id"]) if threads.get("threads") else 1
         await self._root.proxy.request("pause", {"threadId": first})
@@ -208,9 +255,28 @@ class Debuggee:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
+        if self._life is not None:
+            self._life.close()
+        await asyncio.to_thread(_remove, self._folder)
 
     async def _launch(self, command: ProgramCommand, stdin: int | None) -> None:
+        _, config = await self._listen()
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                *command.argv, cwd=command.cwd, env=_environment(config), stdin=stdin
+            )
+        except OSError as error:
+            raise DapAgentError(
+                f"{command.python} could not be started ({error.strerror}); give the interpreter with --python."
+            ) from error
+        self._start(self._wait(self._process))
+
+    async def _listen(self) -> tuple["asyncio.Task[None]", Path]:
+        """An adapter that waits for the program, and the configuration by which the program finds it.
+
+        Returns:
+            What is done when the program has connected, and the path of the configuration.
+        """
         proxy = await ProxyServer.spawn([sys.executable, "-m", "debugpy.adapter"])
         root = self._root = self._target(proxy)
         await root.initialize()
@@ -231,37 +297,45 @@ class Debuggee:
                 f"hand to see why. {root.adapter_output}".rstrip()
             )
         host, port = waiting.result()
-        try:
-            self._process = await asyncio.create_subprocess_exec(
-                *command.argv, cwd=command.cwd, env=self._environment(host, port), stdin=stdin
-            )
-        except OSError as error:
-            raise DapAgentError(
-                f"{command.python} could not be started ({error.strerror}); give the interpreter with --python."
-            ) from error
-        self._start(self._wait(self._process))
+        return attaching, self._configuration(host, port)
 
-    def _environment(self, host: str, port: int) -> dict[str, str]:
-        """The user's environment with the bootstrap in front; the bootstrap takes itself out again."""
+    def _configuration(self, host: str, port: int) -> Path:
+        """Write down what the debuggee side has to know (`debuggee/start.py`)."""
         (self._folder / "payload.py").write_text(payload.bundle(), encoding="utf-8")
+        alive = self._folder / "alive"
+        self._life = alive.open("w")
+        fcntl.flock(self._life, fcntl.LOCK_EX)  # until we die, of whatever
         config = self._folder / "config.json"
         settings = {
             "host": host,
             "port": port,
-            "host_pid": os.getpid(),
+            "alive": str(alive),
             "folder": str(self._folder),
             "payload": str(self._folder / "payload.py"),
             "debugpy": str(debugpy_folder()),
+            "bootstrap": str(BOOTSTRAP),
+            "config": str(config),
         }
         config.write_text(json.dumps(settings), encoding="utf-8")
-        given = os.environ.get("PYTHONPATH")
-        path = str(BOOTSTRAP) + (os.pathsep + given if given else "")
-        return {**os.environ, "PYTHONPATH": path, "DAP_AGENT_BOOTSTRAP": str(config)}
+        return config
 
     async def _wait(self, process: asyncio.subprocess.Process) -> None:
         status = await process.wait()
         crashes, failures = await asyncio.to_thread(remains.collect, self._folder, process.pid, status)
+        crashes = [found for found in crashes if _key(found) not in self._told]
+        failures = [*self._session_failures(), *failures]
         self._events.put_nowait(Ended(status, tuple(PostMortem(found) for found in crashes), tuple(failures)))
+
+    def _session_failures(self) -> list[str]:
+        assert self._root is not None, "a program is started after its adapter"
+        if self._root.proxy.gone is not None and not self._root.terminated:
+            return [f"{self._root.proxy.gone} The program went on without the debugger."]
+        if not self._root.connected and not any(self._folder.glob("process-*.json")):
+            return [
+                "The program ran without the debugger, because its interpreter did not read PYTHONPATH (options -I, -E and "
+                "-S switch that off) or ended before: crashes of it are not seen."
+            ]
+        return []
 
     async def _watch(self, proxy: ProxyServer) -> None:
         """The end of an attached program is the end of its session."""
@@ -292,8 +366,8 @@ class Debuggee:
         if task.cancelled() or self._closing:
             return
         error = task.exception()
-        if isinstance(error, RequestFailed):
-            return  # the process ended in the middle of it: its end is told by itself
+        if isinstance(error, RequestFailed | AdapterFailed):
+            return  # the process or the adapter ended in the middle of it: that is told by itself
         if error is not None:
             asyncio.get_running_loop().call_exception_handler({"message": "in a debug session", "exception": error})
 
@@ -303,14 +377,16 @@ class Debuggee:
         elif reason == "exception":
             self._start(self._take(target, thread_id))
         else:
-            self._start(target.resume(thread_id))
+            self._start(target.release(thread_id))
 
     async def _take(self, target: Target, thread_id: int) -> None:
         try:
             snapshot = Snapshot(await target.ask("snapshot"))
-        except InspectionError:
-            await target.resume(thread_id)  # a stop that none of our hooks has made
+        except (InspectionError, RequestFailed):
+            # a stop that none of our hooks has made, or no answer: the program must not wait for us
+            await target.release(thread_id)
             raise
+        self._told.add(_key(snapshot))
         self._events.put_nowait(
             Stopped(LiveStop(target, thread_id, snapshot), target.process_id, is_child=target is not self._root)
         )

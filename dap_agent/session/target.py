@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dap_agent.proxy.server import ProxyServer
+from dap_agent.proxy.server import ProxyServer, RequestFailed
 from dap_agent.session import payload
 from dap_agent.session.api import InspectionError, ProgramResumed
 from dap_agent.session.snapshot import Snapshot
@@ -31,6 +31,7 @@ class Target:
     ) -> None:
         self.proxy = proxy
         self.process_id: int | None = None
+        self.terminated = False  # the adapter has said that the process is gone
         self._on_stop = on_stop
         self._on_child = on_child
         self._initialized = asyncio.Event()
@@ -75,6 +76,12 @@ class Target:
         finally:
             initialized.cancel()
             attached.cancel()
+            await asyncio.gather(initialized, attached, return_exceptions=True)
+
+    @property
+    def connected(self) -> bool:
+        """Whether the process has ever been taken up by the adapter."""
+        return self._initialized.is_set()
 
     async def server_address(self) -> tuple[str, int]:
         """Where the adapter waits for the debuggee (event `debugpyWaitingForServer`)."""
@@ -118,8 +125,18 @@ class Target:
         """Let the process go on."""
         await self.proxy.request("continue", {"threadId": thread_id})
 
+    async def release(self, thread_id: int) -> None:
+        """Let the process go on whatever happens: when the adapter does not, its end does."""
+        try:
+            await self.resume(thread_id)
+        except RequestFailed as error:
+            if error.reason == "timeout":
+                await self.proxy.close()
+
     async def detach(self) -> None:
-        """End the session; the process goes on."""
+        """End the session; the process goes on. Until it has connected there is nothing to end."""
+        if not self.connected or self.terminated:
+            return
         await self.proxy.request("disconnect", {"terminateDebuggee": False}, timeout=5.0)
 
     def _event(self, message: Message) -> None:
@@ -132,6 +149,8 @@ class Target:
                     self._waiting_for_server.set_result((str(body["host"]), int(body["port"])))
             case "debugpyAttach":
                 self._on_child(body)
+            case "terminated":
+                self.terminated = True
             case "process":
                 self.process_id = body.get("systemProcessId")
             case "output" if body.get("category") not in ("telemetry", "stdout"):
@@ -178,9 +197,27 @@ class LiveStop:
         )
 
     async def resume(self) -> None:
-        """Let the program go on; harmless if it has gone on already."""
+        """Let the program go on; harmless if it has gone on already, or has ended."""
         if self._epoch == self._target.proxy.epoch:
-            await self._target.resume(self._thread_id)
+            await self._target.release(self._thread_id)
+
+    async def until_over(self) -> str:
+        """See `StoppedProgram.until_over`."""
+        proxy = self._target.proxy
+        changed = asyncio.Event()
+        unsubscribe = proxy.subscribe(lambda _: changed.set())
+        closed = asyncio.ensure_future(proxy.wait_closed())
+        closed.add_done_callback(lambda _: changed.set())
+        try:
+            while self._epoch == proxy.epoch and not closed.done():
+                await changed.wait()
+                changed.clear()
+        finally:
+            unsubscribe()
+            closed.cancel()
+        if self._target.terminated or proxy.gone is None:
+            return "The program has ended, or was let go on by somebody else, while it was stopped."
+        return f"{proxy.gone} The program goes on without it."
 
     async def _ask(
         self,
@@ -241,6 +278,10 @@ class PostMortem:
 
     async def resume(self) -> None:
         """Nothing is left to resume."""
+
+    async def until_over(self) -> str:
+        """Never: what has ended cannot end."""
+        return await asyncio.get_running_loop().create_future()  # type: ignore[no-any-return]
 
     def _numbers(self) -> str:
         numbers = [frame["number"] for frame in self._snapshot.frames]

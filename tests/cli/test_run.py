@@ -34,6 +34,9 @@ class Program:
     async def resume(self) -> None:
         self.resumed = True
 
+    async def until_over(self) -> str:
+        return await asyncio.get_running_loop().create_future()
+
 
 @dataclass
 class FakeDebuggee:

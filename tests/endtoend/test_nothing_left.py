@@ -1,8 +1,9 @@
-"""No process, socket or temporary file is left: after success, failure, Ctrl-C and the death of each process (issue 2)."""
+"""Nothing is left, no process, socket or file: after success, failure, Ctrl-C and the death of each process (issue 2)."""
 
 import os
 import signal
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
@@ -52,10 +53,11 @@ def test_after_a_usage_error(trace, tmp_path):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_to_the_command_reaches_the_program(trace, tmp_path, number):
-    process = trace.start("run", program(tmp_path, WAITS), stdin=subprocess.PIPE)
+    # a session of its own: else a SIGINT would be taken for Ctrl-C at the terminal that the tests run in
+    process = trace.start("run", program(tmp_path, WAITS), stdin=subprocess.PIPE, start_new_session=True)
     assert process.stdout.readline() == "running\n"
     process.send_signal(number)
-    process.communicate(timeout=30)
+    process.wait(30)
     assert process.returncode == -number, "the command ends as the program did"
     trace.assert_nothing_is_left()
 
@@ -65,15 +67,17 @@ class TestDuringAnInvestigation:
 
     @pytest.fixture
     def investigation(self, trace, tmp_path):
-        with ModelServer([Stall()] * 4) as server:
-            environment = server.environment()
-            process = trace.start(
-                "run", "--model", "openai:test-model", program(tmp_path, CRASH), environment=environment
-            )
+        asked = threading.Event()
+
+        def stall(request):
+            asked.set()
+            return Stall()
+
+        with ModelServer([stall] * 4) as server:
+            words = ("run", "--model", "openai:test-model", program(tmp_path, CRASH))
+            process = trace.start(*words, environment=server.environment())
             assert process.stdout.readline() == "running\n"
-            while not server.requests:
-                line = process.stderr.readline()
-                assert line, "the command has ended before it asked the model"
+            assert asked.wait(30), "the model was not asked"
             yield process
 
     def test_interrupt_ends_the_investigation(self, trace, investigation):

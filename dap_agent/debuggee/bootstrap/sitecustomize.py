@@ -12,41 +12,46 @@ import sys
 def _leave_no_trace():
     """Take this folder and our variables out of the process; returns folder, configuration file and root's pid."""
     here = os.path.dirname(os.path.abspath(__file__))
-    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry) != here or entry == ""]
     config, root = os.environ.pop("DAP_AGENT_BOOTSTRAP", None), os.environ.pop("DAP_AGENT_ROOT", None)
-    rest = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if os.path.abspath(entry) != here]
-    if any(rest):
-        os.environ["PYTHONPATH"] = os.pathsep.join(rest)
-    else:
-        os.environ.pop("PYTHONPATH", None)
+    ours, colon, given = os.environ.get("PYTHONPATH", "").partition(os.pathsep)
+    if os.path.abspath(ours) == here:
+        if colon:
+            os.environ["PYTHONPATH"] = given
+        else:
+            del os.environ["PYTHONPATH"]
+        at = [os.path.abspath(entry) for entry in sys.path].index(here)
+        del sys.path[at : at + (2 if colon and not given else 1)]  # an empty PYTHONPATH means none, "ours:" the folder too
     return here, config, root
 
 
 def _chain():
-    """Import the sitecustomize that this one stands before, if there is one."""
+    """Import the sitecustomize that this one stands before; if there is none, its ImportError is what `site` expects."""
     ours = sys.modules.pop("sitecustomize", None)
     try:
         import sitecustomize  # noqa: F401
-    except ImportError as error:
-        if getattr(error, "name", "sitecustomize") != "sitecustomize":
-            raise
     finally:
         # `site` is in the middle of importing it: the import machinery looks it up once more
         sys.modules.setdefault("sitecustomize", ours)
 
 
 def _start():
+    imported = set(sys.modules)
     here, config, root = _leave_no_trace()
     if config is not None and sys.version_info >= (3, 8) and os.path.exists(config):
         import io
         import json
 
-        with io.open(config, encoding="utf-8") as file:
-            settings = json.load(file)
-        with io.open(settings["payload"], encoding="utf-8") as file:
-            exec(compile(file.read(), "<dap-agent>/payload.py", "exec"), {})
-        settings.update(bootstrap=here, config=config, root=int(root) if root else None)
-        sys.modules["_dap_agent_debuggee.start"].start(settings)
+        try:
+            with io.open(config, encoding="utf-8") as file:
+                settings = json.load(file)
+            with io.open(settings["payload"], encoding="utf-8") as file:
+                payload = file.read()
+        except (OSError, ValueError):
+            payload = None  # dap-agent has just ended and taken its folder away
+        if payload is not None:
+            exec(compile(payload, "<dap-agent>/payload.py", "exec"), {})
+            settings.update(bootstrap=here, config=config, root=int(root) if root else None, imported=imported)
+            sys.modules["_dap_agent_debuggee.start"].start(settings)
     _chain()
 
 
