@@ -140,6 +140,29 @@ def build_parser() -> argparse.ArgumentParser:
     )
     _add_options(attach, "attach")
 
+    adapter = _command(
+        commands,
+        "adapter",
+        "be the debug adapter of an editor, in place of debugpy's",
+        usage="dap-agent adapter [--listen HOST:PORT] [--connect HOST:PORT | -- COMMAND [args...]]",
+    )
+    adapter.epilog = (
+        "Speaks the Debug Adapter Protocol on standard input and output. COMMAND is the adapter that the editor had\n"
+        "configured before; default: python -m debugpy.adapter with the interpreter that runs dap-agent.\n"
+    )
+    adapter.add_argument(
+        "--listen",
+        type=_own_address,
+        metavar="HOST:PORT",
+        help="wait for the editor there; port 0 takes a free one and prints it; ends when the last client has left",
+    )
+    adapter.add_argument(
+        "--connect",
+        type=_address,
+        metavar="HOST:PORT",
+        help="an adapter that listens there, such as a debugpy --listen",
+    )
+
     demo = _command(
         commands,
         "demo",
@@ -215,9 +238,21 @@ def _address(text: str) -> tuple[str, int]:
     return host.strip("[]") or "127.0.0.1", int(port)
 
 
+def _own_address(text: str) -> tuple[str, int]:
+    if text == "0" or text.endswith(":0"):
+        return _address(text[:-1] + "1")[0], 0
+    return _address(text)
+
+
 def _dispatch(words: list[str]) -> int:
     parser = build_parser()
     target: Target | None = None
+    wrapped: list[str] = []
+    if words[:1] == ["adapter"] and "--" in words:
+        place = words.index("--")
+        words, wrapped = words[:place], words[place + 1 :]
+        if not wrapped:
+            raise UsageError("There is no adapter command after --.")
     if words[:1] == ["run"]:
         with_value = frozenset(option.flag for option in options_of("run") if not option.is_switch)
         ours, target = split(words[1:], with_value)
@@ -228,6 +263,12 @@ def _dispatch(words: list[str]) -> int:
         return 0
     if parsed.command == "run":
         return _run(parsed, target)
+    if parsed.command == "adapter":
+        if wrapped and parsed.connect:
+            raise UsageError("Give --connect or an adapter command after --, not both.")
+        from dap_agent.cli import adapter
+
+        return adapter.command(wrapped, listen=parsed.listen, connect=parsed.connect)
     if parsed.command == "attach":
         from dap_agent.cli import attach
 

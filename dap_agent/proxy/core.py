@@ -34,6 +34,8 @@ class _Route:
     client_seq: int | None = None  # of the client's request; None: ours
     token: int = 0  # of our own request
     bound: bool = False  # our own, and worthless once the epoch is over
+    asked: Message | None = None  # the client's request, if a policy wants to see it beside the answer
+    then: "Callable[[Message | None], list[Effect]] | None" = None  # of a policy's request: what to do with the answer
 
 
 class Proxy:
@@ -43,12 +45,32 @@ class Proxy:
         capabilities: what the adapter has announced so far.
         handled: commands of reverse requests (adapter to client) that are answered here by `Serve` and `reply`.
         gone: None while the adapter lives, else the sentence that says how it ended.
+
+    Policies (`editor`) hang themselves in, before the first message, as functions by command or event:
+
+    Attributes:
+        on_request: a client's request; returns what to send the adapter instead, or the effects that are all of it.
+        on_response: the adapter's answer and the client's request it answers; returns what the client is shown.
+        on_reverse: a request of the adapter; returns what the client is asked instead, or all the effects.
+        on_reverse_answer: the client's answer to such a request; returns effects after it is passed on.
+        shown: an event; returns what the client is shown instead, or the effects that are all of it.
+        after_stop: called with each `stopped` event, after the client was told.
+        before_all: called with every request of the client, first; returns effects that are all of it, or None.
+        deaf: whether all of the adapter but its output is dropped, as it is being replaced.
     """
 
     def __init__(self) -> None:
         self.capabilities: dict[str, Any] = {}
         self.handled: set[str] = set()
         self.gone: str | None = None
+        self.on_request: dict[str, Callable[[Frame], Frame | list[Effect]]] = {}
+        self.on_response: dict[str, Callable[[Frame, Message], Frame]] = {}
+        self.on_reverse: dict[str, Callable[[Frame], Frame | list[Effect]]] = {}
+        self.on_reverse_answer: dict[str, Callable[[Frame, Message], list[Effect]]] = {}
+        self.shown: dict[str, Callable[[Frame], Frame | list[Effect]]] = {}
+        self.after_stop: list[Callable[[Frame], list[Effect]]] = []
+        self.before_all: Callable[[Frame], list[Effect] | None] | None = None
+        self.deaf = False
         self._epochs = Epochs()
         self._adapter_seq = 0
         self._client_seq = 0
@@ -56,13 +78,13 @@ class Proxy:
         self._routes: dict[int, _Route] = {}  # by the number the adapter knows
         self._own: dict[int, int] = {}  # token -> that number
         self._asked_client: dict[int, tuple[int, str]] = {}  # client's number -> (adapter's number, command)
+        self._asked_what: dict[int, Message] = {}  # client's number -> the request, if a policy wants it back
         self._asked_us: dict[int, tuple[int, str]] = {}  # token -> (adapter's number, command)
         self._client = False
         self._client_waiting = 0  # routes of the client
         self._parting = False  # the client has asked for the end
         self._terminated = False  # the client has been told of the end
         self._complaints = {"adapter": 0, "client": 0}
-        # Issues to come hang their policies in here: one entry per message that is more than passed on.
         self._on_event: dict[str, Callable[[Frame], list[Effect]]] = {
             "stopped": self._stopped_event,
             "continued": self._continued_event,
@@ -142,6 +164,63 @@ class Proxy:
         answer = response(seq, command, body) if error is None else error_response(seq, command, error)
         return [self._to_adapter(answer)]
 
+    # What policies do
+
+    def tell_adapter(
+        self, command: str, arguments: Mapping[str, Any] | None, then: "Callable[[Message | None], list[Effect]]"
+    ) -> Effect:
+        """A request of a policy's own; *then* gets the response, or None if it cannot be read or will not come."""
+        seq = self._adapter_seq + 1
+        effect = ToAdapter(dumps(request(command, arguments, seq=seq)))
+        self._adapter_seq = seq
+        self._expect(seq, _Route(command, self.epoch, then=then))
+        return effect
+
+    def tell_client(self, message: Message) -> list[Effect]:
+        """A message of a policy's own; nothing if there is no client."""
+        return [self._to_client(message)] if self._client else []
+
+    def pass_request(self, frame: Frame) -> list[Effect]:
+        """Ask the client what the adapter asks by *frame*."""
+        if len(self._asked_client) + len(self._asked_us) >= MAX_IN_FLIGHT:
+            return [self._to_adapter(error_response(frame.seq, frame.name, _BUSY.format(frame.name)))]
+        if not self._client:
+            text = f"There is no client that could do '{frame.name}'."
+            return [self._to_adapter(error_response(frame.seq, frame.name, text))]
+        body = frame.renumbered(self._client_seq + 1)
+        self._client_seq += 1
+        self._asked_client[self._client_seq] = (frame.seq, frame.name)
+        if frame.name in self.on_reverse_answer:
+            self._asked_what[self._client_seq] = frame.message
+        return [ToClient(body)]
+
+    def pass_event(self, frame: Frame) -> list[Effect]:
+        """Show the client *frame* as it is."""
+        return self._pass(frame)
+
+    def forget_adapter(self, text: str) -> list[Effect]:
+        """The adapter is about to be replaced: everyone who waits for it hears *text*; it counts as running."""
+        self.deaf = True
+        effects = self._fail_all(text)
+        self._epochs.resumed()
+        return effects
+
+    def part(self) -> None:
+        """The client wants the end and will get it: the adapter's going is no news to it any more."""
+        self._parting = True
+
+    @property
+    def terminated(self) -> bool:
+        """Whether the client knows that the debuggee is gone."""
+        return self._terminated
+
+    def adapter_replaced(self) -> None:
+        """A fresh adapter is there; it has not been asked anything yet."""
+        self.deaf = False
+        self.capabilities = {}
+        self._adapter_seq = 0
+        self._terminated = False
+
     # The client
 
     def client_arrived(self) -> None:
@@ -157,6 +236,7 @@ class Proxy:
         self._client_waiting = 0
         self._routes = {seq: route for seq, route in self._routes.items() if route.client_seq is None}
         asked, self._asked_client = self._asked_client, {}
+        self._asked_what.clear()
         if self.gone is not None:
             return []
         text = "The client is gone, so '{}' cannot be answered."
@@ -182,10 +262,23 @@ class Proxy:
 
     def _client_request(self, frame: Frame) -> list[Effect]:
         command = frame.name
+        if self.before_all is not None and (effects := self.before_all(frame)) is not None:
+            return effects
         if self.gone is not None:
             if command in _PARTING:
                 return [self._to_client(response(frame.seq, command))]
             return [self._to_client(error_response(frame.seq, command, self.gone))]
+        hook = self.on_request.get(command)
+        if hook is not None:
+            changed = hook(frame)
+            if isinstance(changed, list):
+                return changed
+            frame = changed
+        return self.forward(frame)
+
+    def forward(self, frame: Frame) -> list[Effect]:
+        """Ask the adapter what the client asks by *frame*, unless the adapter would not answer."""
+        command = frame.name
         refused = refusal(command, self.capabilities)
         if refused is None and self._client_waiting >= MAX_IN_FLIGHT:
             refused = _BUSY.format(command)
@@ -199,11 +292,13 @@ class Proxy:
         self._adapter_seq = seq
         self._client_waiting += 1
         self._parting = self._parting or command == "disconnect"
-        self._expect(seq, _Route(command, self.epoch, client_seq=frame.seq))
+        asked = frame.message if command in self.on_response else None
+        self._expect(seq, _Route(command, self.epoch, client_seq=frame.seq, asked=asked))
         return [ToAdapter(body)]
 
     def _client_response(self, frame: Frame) -> list[Effect]:
         asked = self._asked_client.pop(frame.request_seq, None)
+        what = self._asked_what.pop(frame.request_seq, None)
         if asked is None or self.gone is not None:
             return []  # an answer to nothing
         try:
@@ -211,7 +306,8 @@ class Proxy:
         except InvalidMessage as error:
             return [self._to_adapter(error_response(*asked, error.message))]
         self._adapter_seq += 1
-        return [ToAdapter(body)]
+        after = self.on_reverse_answer[asked[1]](frame, what) if what is not None else []
+        return [ToAdapter(body), *after]
 
     # The adapter
 
@@ -219,6 +315,8 @@ class Proxy:
         """The adapter has sent *body*."""
         try:
             frame = Frame.peek(body)
+            if self.deaf:
+                return self._pass_event(frame) if (frame.kind, frame.name) == ("event", "output") else []
             if frame.kind == "response":
                 return self._adapter_response(frame)
             _check(frame)
@@ -237,23 +335,30 @@ class Proxy:
         if self.gone is not None:
             return []
         self.gone = text
-        effects: list[Effect] = []
-        routes, self._routes, self._own, self._client_waiting = self._routes, {}, {}, 0
-        self._asked_client.clear()
-        self._asked_us.clear()
-        for route in routes.values():
-            if route.client_seq is None:
-                effects.append(Fail(route.token, "closed", text))
-            elif route.command in _PARTING:
-                effects.append(self._to_client(response(route.client_seq, route.command)))
-            else:
-                effects.append(self._to_client(error_response(route.client_seq, route.command, text)))
+        effects = self._fail_all(text)
         self._epochs.resumed()
         if not self._parting and not self._terminated:
             effects += self._tell(text)
             if self._client:
                 effects.append(self._to_client(event("terminated")))
                 self._terminated = True
+        return effects
+
+    def _fail_all(self, text: str) -> list[Effect]:
+        effects: list[Effect] = []
+        routes, self._routes, self._own, self._client_waiting = self._routes, {}, {}, 0
+        self._asked_client.clear()
+        self._asked_what.clear()
+        self._asked_us.clear()
+        for route in routes.values():
+            if route.then is not None:
+                effects += route.then(None)
+            elif route.client_seq is None:
+                effects.append(Fail(route.token, "closed", text))
+            elif route.command in _PARTING:
+                effects.append(self._to_client(response(route.client_seq, route.command)))
+            else:
+                effects.append(self._to_client(error_response(route.client_seq, route.command, text)))
         return effects
 
     def _adapter_response(self, frame: Frame) -> list[Effect]:
@@ -263,6 +368,8 @@ class Proxy:
         effects: list[Effect] = []
         if route.command in RESUMING and self._epochs.resume_answered(frame.success, route.epoch):
             effects += self._stop_over()
+        if route.then is not None:
+            return [*effects, *self._policy_response(route.then, frame)]
         if route.client_seq is None:
             return [*effects, self._own_response(route, frame)]
         self._client_waiting -= 1
@@ -270,11 +377,21 @@ class Proxy:
             _check(frame)
             if route.command == "initialize" and frame.success:
                 frame = self._initialized(frame)
+            if route.asked is not None:
+                frame = self.on_response[route.command](frame, route.asked)
             body = frame.renumbered(self._client_seq + 1, route.client_seq)
         except InvalidMessage as error:
             return [*effects, self._to_client(error_response(route.client_seq, route.command, error.message))]
         self._client_seq += 1
         return [*effects, ToClient(body)]
+
+    @staticmethod
+    def _policy_response(then: "Callable[[Message | None], list[Effect]]", frame: Frame) -> list[Effect]:
+        try:
+            message = frame.message
+        except InvalidMessage:
+            return then(None)
+        return then(message)
 
     def _own_response(self, route: _Route, frame: Frame) -> Effect:
         self._own.pop(route.token, None)
@@ -298,27 +415,27 @@ class Proxy:
         return frame
 
     def _adapter_request(self, frame: Frame) -> list[Effect]:
-        # The place for children: `connect` of startDebugging (and of the debugpyAttach event) has to name a listener of
-        # ours for a child's client to be relayed too. As it is, they connect to the adapter directly.
-        if len(self._asked_client) + len(self._asked_us) >= MAX_IN_FLIGHT:
-            return [self._to_adapter(error_response(frame.seq, frame.name, _BUSY.format(frame.name)))]
         if frame.name in self.handled:
+            if len(self._asked_client) + len(self._asked_us) >= MAX_IN_FLIGHT:
+                return [self._to_adapter(error_response(frame.seq, frame.name, _BUSY.format(frame.name)))]
             self._token += 1
             self._asked_us[self._token] = (frame.seq, frame.name)
             return [Serve(self._token, frame.message)]
-        if not self._client:
-            text = f"There is no client that could do '{frame.name}'."
-            return [self._to_adapter(error_response(frame.seq, frame.name, text))]
-        body = frame.renumbered(self._client_seq + 1)
-        self._client_seq += 1
-        self._asked_client[self._client_seq] = (frame.seq, frame.name)
-        return [ToClient(body)]
+        hook = self.on_reverse.get(frame.name)
+        if hook is not None and self._client:
+            changed = hook(frame)
+            if isinstance(changed, list):
+                return changed
+            frame = changed
+        return self.pass_request(frame)
 
     # Events that mean something here
 
     def _stopped_event(self, frame: Frame) -> list[Effect]:
         before = self._stop_over() if self._epochs.stop() else []
-        return [*before, *self._pass(frame), Publish(frame)]  # the client first, it waits for nothing else
+        after = [effect for policy in self.after_stop for effect in policy(frame)]
+        # the client first, it waits for nothing else
+        return [*before, *self._show(frame), Publish(frame), *after]
 
     def _continued_event(self, frame: Frame) -> list[Effect]:
         before = self._stop_over() if self._epochs.resumed() else []
@@ -355,7 +472,14 @@ class Proxy:
             self._epochs.resume_sent()
 
     def _pass_event(self, frame: Frame) -> list[Effect]:
-        return [Publish(frame), *self._pass(frame)]
+        return [Publish(frame), *self._show(frame)]
+
+    def _show(self, frame: Frame) -> list[Effect]:
+        if not self._client:
+            return []
+        hook = self.shown.get(frame.name)
+        shown = frame if hook is None else hook(frame)
+        return shown if isinstance(shown, list) else self._pass(shown)
 
     def _pass(self, frame: Frame) -> list[Effect]:
         if not self._client:

@@ -70,4 +70,42 @@ class HangUp:
     """End the connection to the client, after what was written to it is out."""
 
 
-Effect = ToAdapter | ToClient | Publish | Answer | Fail | Serve | Note | HangUp
+@dataclass(slots=True)
+class Adopt:
+    """A child of the debuggee waits for its client at an address of the adapter's.
+
+    Open a way there that leads through us, then call `Editor.adopted(token, host, port)` with its address.
+    """
+
+    token: int
+    host: str
+    port: int
+    process_id: int | None
+
+
+@dataclass(slots=True)
+class Release:
+    """The client will not come for this child, which waits: let it run."""
+
+    process_id: int
+
+
+@dataclass(slots=True)
+class Attached:
+    """The client of this session has come for the child *process_id*."""
+
+    process_id: int
+
+
+@dataclass(slots=True)
+class Respawn:
+    """End the adapter and start a fresh one, then call `Editor.respawned` (or `Proxy.adapter_gone`)."""
+
+
+@dataclass(slots=True)
+class Abandon:
+    """End the adapter; the client has been told all that there is to tell."""
+
+
+ForHub = Adopt | Release | Attached
+Effect = ToAdapter | ToClient | Publish | Answer | Fail | Serve | Note | HangUp | ForHub | Respawn | Abandon

@@ -15,12 +15,27 @@ from typing import IO, Any
 
 from dap_agent.errors import DapAgentError
 from dap_agent.proxy.core import Proxy
-from dap_agent.proxy.effects import Answer, Effect, Fail, Note, Publish, Reason, Serve, ToAdapter, ToClient
+from dap_agent.proxy.editor import Editor
+from dap_agent.proxy.effects import (
+    Abandon,
+    Answer,
+    Effect,
+    Fail,
+    ForHub,
+    HangUp,
+    Note,
+    Publish,
+    Reason,
+    Respawn,
+    Serve,
+    ToAdapter,
+    ToClient,
+)
 from dap_agent.proxy.links import Child, Link, WriteSide
 from dap_agent.wire.framing import FramingError
 from dap_agent.wire.messages import InvalidMessage, Message, body_of
 
-_STEP = 2.0  # seconds an adapter has to end after each of: end of input, SIGTERM, SIGKILL
+_STEP = 1.0  # seconds an adapter has to end after each of: end of input, SIGTERM, SIGKILL
 _STDERR_LINES = 50
 _STDERR_SHOWN = 5
 _EXIT_GRACE = 2.0  # seconds a client has to leave once its adapter is gone
@@ -52,12 +67,25 @@ class ProxyServer:
     """A debug adapter, our own requests to it, and (if `serve_client` or `serve_pipes` is called) a client before it.
 
     Made by `spawn` or `connect`; ended by `close`. Belongs to the event loop that it was made in.
+
+    Args:
+        core: the session, if policies are hung into it.
+        editor: those policies; the session is for a client then: what the adapter sends waits for it.
+
+    Attributes:
+        for_hub: called with those effects that are about children.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, core: Proxy | None = None, editor: Editor | None = None) -> None:
         self._loop = asyncio.get_running_loop()
-        self._core = Proxy()
-        self._adapter = Link(self._from_adapter)
+        self._core = core or Proxy()
+        self._editor = editor
+        self.for_hub: Callable[[ForHub], None] = lambda effect: None
+        self._early: list[tuple[list[bytes], FramingError | None]] | None = None if editor is None else []
+        self._command: tuple[Sequence[str], Mapping[str, str] | None, str | os.PathLike[str] | None] = ((), None, None)
+        self._respawning: asyncio.Task[None] | None = None
+        self._over: asyncio.Future[None] = self._loop.create_future()
+        self._adapter = self._adapter_link()
         self._client: Link | None = None
         self._process: asyncio.SubprocessTransport | None = None
         self._child: Child | None = None
@@ -68,11 +96,22 @@ class ProxyServer:
         self._handlers: dict[str, Callable[[Message], Awaitable[Mapping[str, Any] | None]]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._closing: asyncio.Task[None] | None = None
-        self._adapter.closed.add_done_callback(lambda _: self._adapter_lost())
+        self._pressed = False  # the client reads slower than we write
+
+    def _adapter_link(self) -> Link:
+        link = Link(lambda bodies, error: self._from_adapter(link, bodies, error))
+        link.closed.add_done_callback(lambda _: self._adapter_lost(link))
+        return link
 
     @classmethod
     async def spawn(
-        cls, command: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: str | os.PathLike[str] | None = None
+        cls,
+        command: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: str | os.PathLike[str] | None = None,
+        core: Proxy | None = None,
+        editor: Editor | None = None,
     ) -> "ProxyServer":
         """Start *command* and speak with it over its standard input and output.
 
@@ -83,11 +122,18 @@ class ProxyServer:
             command: the program and its arguments.
             env: its whole environment; None: ours.
             cwd: its working directory; None: ours.
+            core, editor: see the class.
 
         Raises:
             AdapterFailed: it cannot be started.
         """
-        self = cls()
+        self = cls(core, editor)
+        self._command = (command, env, cwd)
+        await self._spawn()
+        return self
+
+    async def _spawn(self) -> None:
+        command, env, cwd = self._command
         child = self._child = Child(self._adapter, self._stderr)
         try:
             transport, _ = await self._loop.subprocess_exec(
@@ -100,20 +146,29 @@ class ProxyServer:
                 f"The debug adapter '{command[0]}' cannot be started: {reason}. Check that the interpreter exists."
             ) from error
         self._process = transport
-        return self
 
     @classmethod
-    async def connect(cls, host: str, port: int, *, timeout: float = 10, retry: bool = False) -> "ProxyServer":
+    async def connect(
+        cls,
+        host: str,
+        port: int,
+        *,
+        timeout: float = 10,
+        retry: bool = False,
+        core: Proxy | None = None,
+        editor: Editor | None = None,
+    ) -> "ProxyServer":
         """Speak with an adapter that listens on *host*:*port*.
 
         Args:
             timeout: seconds that connecting may take.
             retry: whether to try again until then if nobody listens there yet.
+            core, editor: see the class.
 
         Raises:
             AdapterFailed: it cannot be reached in time.
         """
-        self = cls()
+        self = cls(core, editor)
         self._name = f"The debug adapter at {host}:{port}"
         deadline = self._loop.time() + timeout
         while True:
@@ -134,6 +189,14 @@ class ProxyServer:
                     f"{self._name} cannot be reached: {reason or error}. Check that a debug server listens there."
                 ) from error
         _no_delay(transport.get_extra_info("socket"))
+        return self
+
+    @classmethod
+    def failed(cls, text: str, core: Proxy, editor: Editor) -> "ProxyServer":
+        """A session without an adapter: whatever its client asks is answered with *text*, for a short while."""
+        self = cls(core, editor)
+        self._apply(core.adapter_gone(text))
+        self._adapter.closed.set_result(None)
         return self
 
     # What may be asked
@@ -262,14 +325,23 @@ class ProxyServer:
         if self._client is not None:
             raise DapAgentError("This debug session has a client already. End it there first.")
         link = self._client = Link(self._from_client)
-        link.on_pressure = lambda high: self._adapter.hold("client") if high else self._adapter.release("client")
+        link.on_pressure = self._press
         self._adapter.on_pressure = lambda high: link.hold("adapter") if high else link.release("adapter")
         self._core.client_arrived()
         return link
 
+    def _press(self, high: bool) -> None:
+        self._pressed = high
+        if high:
+            self._adapter.hold("client")
+        else:
+            self._adapter.release("client")
+
     async def _serve(self, link: Link) -> None:
-        adapter = self._adapter.closed
-        await asyncio.wait({link.closed, adapter}, return_when=asyncio.FIRST_COMPLETED)
+        early, self._early = self._early or [], None
+        for bodies, error in early:
+            self._from_adapter(self._adapter, bodies, error)
+        await asyncio.wait({link.closed, self._over}, return_when=asyncio.FIRST_COMPLETED)
         if not link.closed.done():
             # The client has been told; it may have something left to say, such as `disconnect`.
             await asyncio.wait({link.closed}, timeout=0 if self._core.parting else _EXIT_GRACE)
@@ -280,19 +352,19 @@ class ProxyServer:
         link.abort()
         self._client = None
         self._adapter.on_pressure = lambda high: None
-        self._adapter.release("client")
+        self._press(False)
         self._apply(self._core.client_gone())
 
     # The end
 
     async def wait_closed(self) -> None:
         """Return when the adapter is gone, for whatever reason; `gone` tells it."""
-        await asyncio.wait({self._adapter.closed})
+        await asyncio.wait({self._over})
 
     async def close(self) -> None:
         """End the adapter and the client's connection. May be called again, and from several tasks.
 
-        Sends nothing: the adapter's input ends; 2 s later it gets SIGTERM, 2 s later SIGKILL with its process group.
+        Sends nothing: the adapter's input ends; 1 s later it gets SIGTERM, 1 s later SIGKILL with its process group.
         """
         if self._closing is None:
             self._closing = self._loop.create_task(self._close())
@@ -306,6 +378,7 @@ class ProxyServer:
 
     async def _close(self) -> None:
         self._apply(self._core.adapter_gone("The debug session was closed."))
+        await self._stop_respawning()
         if self._process is None or self._child is None:
             self._adapter.close()
             await asyncio.wait({self._adapter.closed}, timeout=_STEP)
@@ -314,6 +387,7 @@ class ProxyServer:
             self._adapter.close_writing()
             await self._end_process(self._process, self._child)
         await asyncio.wait({self._adapter.closed})
+        self._finish()
         for task in self._tasks:
             task.cancel()
         if self._tasks:
@@ -338,8 +412,51 @@ class ProxyServer:
         process.close()
         await asyncio.wait({child.over}, timeout=_STEP)
 
-    def _adapter_lost(self) -> None:
+    def _adapter_lost(self, link: Link) -> None:
+        if link is not self._adapter or self._respawning is not None:
+            return
         self._apply(self._core.adapter_gone(self._how_it_ended()))
+        self._finish()
+
+    def _finish(self) -> None:
+        if not self._over.done():
+            self._over.set_result(None)
+
+    # A fresh adapter
+
+    async def _respawn(self) -> None:
+        """End the adapter, which was told to leave, and start another."""
+        assert self._editor is not None and self._process is not None and self._child is not None
+        self._adapter.close_writing()
+        await self._end_process(self._process, self._child)
+        self._process = self._child = None
+        pressure = self._adapter.on_pressure
+        old, self._adapter = self._adapter, self._adapter_link()
+        old.abort()
+        self._adapter.on_pressure = pressure
+        if self._pressed:
+            self._adapter.hold("client")
+        try:
+            await self._spawn()
+        except AdapterFailed as error:
+            self._apply(self._editor.respawn_failed(error.message))
+            self._finish()
+            return
+        self._respawning = None
+        self._apply(self._editor.respawned())
+
+    async def _stop_respawning(self) -> None:
+        task = self._respawning
+        if task is not None and task is not asyncio.current_task():
+            task.cancel()
+            await asyncio.wait({task})
+
+    async def _abandon(self) -> None:
+        await self._stop_respawning()
+        if self._process is not None and self._child is not None:
+            self._adapter.close_writing()
+            await self._end_process(self._process, self._child)
+        self._finish()
 
     def _how_it_ended(self) -> str:
         status = self._process.get_returncode() if self._process is not None else None
@@ -355,7 +472,12 @@ class ProxyServer:
 
     # Effects
 
-    def _from_adapter(self, bodies: list[bytes], error: FramingError | None) -> None:
+    def _from_adapter(self, link: Link, bodies: list[bytes], error: FramingError | None) -> None:
+        if link is not self._adapter:
+            return
+        if self._early is not None:
+            self._early.append((bodies, error))
+            return
         self._apply(chain.from_iterable(map(self._core.from_adapter, bodies)))
         if error is not None and self._core.gone is None:
             self._stderr.append(error.message)
@@ -366,6 +488,10 @@ class ProxyServer:
         self._apply(chain.from_iterable(map(self._core.from_client, bodies)))
         if error is not None:
             self._apply(self._core.client_broken(error.message))
+
+    def apply(self, effects: Iterable[Effect]) -> None:
+        """Carry out what a policy wants done."""
+        self._apply(effects)
 
     def _apply(self, effects: Iterable[Effect]) -> None:
         """Carry out *effects* in order, with one write to each peer.
@@ -385,16 +511,29 @@ class ProxyServer:
             elif isinstance(effect, Answer | Fail):
                 self._settle(effect)
             elif isinstance(effect, Serve):
-                task = self._loop.create_task(self._answer_adapter(effect))
-                self._tasks.add(task)
-                task.add_done_callback(self._tasks.discard)
+                self._keep(self._loop.create_task(self._answer_adapter(effect)))
             elif isinstance(effect, Note):
                 self._stderr.append(effect.text)
             else:
                 self._write(to_adapter, to_client)
                 to_adapter, to_client = [], []
-                self._hang_up()
+                self._act(effect)
         self._write(to_adapter, to_client)
+
+    def _act(self, effect: HangUp | ForHub | Respawn | Abandon) -> None:
+        if isinstance(effect, HangUp):
+            self._hang_up()
+        elif isinstance(effect, Respawn):
+            self._respawning = self._loop.create_task(self._respawn())
+            self._keep(self._respawning)
+        elif isinstance(effect, Abandon):
+            self._keep(self._loop.create_task(self._abandon()))
+        else:
+            self.for_hub(effect)
+
+    def _keep(self, task: asyncio.Task[None]) -> None:
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     def _write(self, to_adapter: list[bytes], to_client: list[bytes]) -> None:
         if to_adapter:

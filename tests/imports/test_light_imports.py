@@ -34,6 +34,7 @@ def loaded_by(statement: str) -> set[str]:
         "sys.argv[1:] = ['--help']; import runpy; runpy.run_module('dap_agent', run_name='__main__')",
         "sys.argv[1:] = ['--version']; import runpy; runpy.run_module('dap_agent', run_name='__main__')",
         "import dap_agent.proxy.server",
+        "import dap_agent.cli.main, dap_agent.cli.adapter",
         "import dap_agent.session.api",
         "import dap_agent.models.registry",
         "import dap_agent.fixes, dap_agent.agent",

@@ -1,0 +1,182 @@
+"""All sessions over one debug adapter: the root and the children, which come through us by doors of ours.
+
+With `server` and `links` the only files that open sockets.
+"""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import IO, Any
+
+from dap_agent.proxy.core import Proxy
+from dap_agent.proxy.editor import Editor
+from dap_agent.proxy.effects import Adopt, Attached, ForHub, Release
+from dap_agent.proxy.oddities import Address
+from dap_agent.proxy.server import AdapterFailed, ProxyServer, RequestFailed
+
+LOOPBACK = "127.0.0.1"
+RELEASE_AFTER = 20.0
+"""Seconds that a child waits for its client before it is let run (debugpy#81, #655: in stock for ever)."""
+_RELEASE_STEP = 10.0  # seconds for each answer on the way
+
+
+class Hub:
+    """One adapter and everything that is relayed to it.
+
+    Args:
+        command: starts the adapter, which speaks over its standard input and output; or
+        address: where it listens.
+    """
+
+    def __init__(self, *, command: Sequence[str] = (), address: Address | None = None) -> None:
+        self._command = command
+        self._address = address
+        self._loop = asyncio.get_running_loop()
+        self._doors: dict[Address, Address] = {}
+        self._listeners: list[socket.socket] = []
+        self._expected: dict[int, tuple[Address, asyncio.TimerHandle]] = {}  # children without a client, by process id
+        self._connected = 0  # children's clients
+        self._sessions: set[asyncio.Task[None]] = set()  # children's, and releases
+        self._accepting: set[asyncio.Task[None]] = set()
+        self._root: Editor | None = None
+        self.failure: AdapterFailed | None = None  # why there is no adapter
+
+    async def serve_pipes(self, reader: IO[bytes], writer: IO[bytes]) -> None:
+        """Serve the client that writes what *reader* reads. Returns when all is over and nothing is left."""
+        await self._serve(lambda root: root.serve_pipes(reader, writer))
+
+    async def serve_socket(self, connection: socket.socket) -> None:
+        """Serve the client at the other end of *connection*."""
+        await self._serve(lambda root: root.serve_client(connection))
+
+    async def _serve(self, serve: Callable[[ProxyServer], Awaitable[None]]) -> None:
+        core = Proxy()
+        editor = self._root = Editor(core, doors=self._doors, spawned=self._address is None)
+        try:
+            root = await self._reach(core, editor)
+        except AdapterFailed as error:
+            self.failure = error
+            root = ProxyServer.failed(error.message, core, editor)
+        root.for_hub = lambda effect: self._do(root, editor, effect)
+        try:
+            await serve(root)
+            while self._connected:  # children may outlive their parent (debugpy#1767)
+                await asyncio.wait(self._sessions, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await self._close(root)
+
+    async def _reach(self, core: Proxy, editor: Editor) -> ProxyServer:
+        if self._address is not None:
+            return await ProxyServer.connect(*self._address, retry=True, core=core, editor=editor)
+        return await ProxyServer.spawn(self._command, core=core, editor=editor)
+
+    async def _close(self, root: ProxyServer) -> None:
+        for _, timer in self._expected.values():
+            timer.cancel()
+        tasks = {*self._accepting, *self._sessions}
+        for task in tasks:
+            task.cancel()
+        closing = self._loop.create_task(root.close())
+        await asyncio.wait({closing, *tasks})
+        for listener in self._listeners:
+            listener.close()
+
+    def _do(self, server: ProxyServer, editor: Editor, effect: ForHub) -> None:
+        if isinstance(effect, Adopt):
+            named = (effect.host, effect.port)
+            address = self._address or named  # as seen from here, the root's adapter is where we have reached it
+            door = self._doors.get(named) or self._open(named, address)
+            if effect.process_id is not None:
+                self._attached(effect.process_id)
+                timer = self._loop.call_later(RELEASE_AFTER, self._release, effect.process_id)
+                self._expected[effect.process_id] = (address, timer)
+            server.apply(editor.adopted(effect.token, *door))
+        elif isinstance(effect, Attached):
+            self._attached(effect.process_id)
+        elif isinstance(effect, Release):
+            self._release(effect.process_id)
+        self._count()
+
+    def _count(self) -> None:
+        if self._root is not None:
+            self._root.children = self._connected + len(self._expected)
+
+    def _attached(self, process_id: int) -> None:
+        if process_id in self._expected:
+            self._expected.pop(process_id)[1].cancel()
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(work)
+        self._sessions.add(task)
+        task.add_done_callback(self._sessions.discard)
+
+    # Children
+
+    def _open(self, named: Address, address: Address) -> Address:
+        """A listener of ours that leads to *address*, which the adapter has *named*."""
+        listener = socket.create_server((LOOPBACK, 0), backlog=100)
+        listener.setblocking(False)
+        self._listeners.append(listener)
+        door = self._doors[named] = (LOOPBACK, listener.getsockname()[1])
+        task = self._loop.create_task(self._accept(listener, address))
+        self._accepting.add(task)
+        task.add_done_callback(self._accepting.discard)
+        return door
+
+    async def _accept(self, listener: socket.socket, address: Address) -> None:
+        while True:
+            try:
+                connection, _ = await self._loop.sock_accept(listener)
+            except ConnectionError:
+                continue  # it has left again
+            self._start(self._child(connection, address))
+
+    async def _child(self, connection: socket.socket, address: Address) -> None:
+        core = Proxy()
+        options = self._root.options if self._root is not None else None
+        editor = Editor(core, options=options, doors=self._doors)
+        self._connected += 1
+        self._count()
+        try:
+            try:
+                child = await ProxyServer.connect(*address, core=core, editor=editor)
+            except AdapterFailed as error:
+                child = ProxyServer.failed(error.message, core, editor)
+            except BaseException:
+                connection.close()
+                raise
+            child.for_hub = lambda effect: self._do(child, editor, effect)
+            async with child:
+                await child.serve_client(connection)
+        finally:
+            self._connected -= 1
+            self._count()
+
+    def _release(self, process_id: int) -> None:
+        if process_id in self._expected:
+            address = self._expected[process_id][0]
+            self._attached(process_id)
+            self._start(self._let_go(address, process_id))
+            self._count()
+
+    async def _let_go(self, address: Address, process_id: int) -> None:
+        """Attach to a child that nobody wants, and detach: it runs on without a debugger."""
+        with contextlib.suppress(AdapterFailed, RequestFailed):  # it has ended in the meantime
+            async with await ProxyServer.connect(*address) as child:
+                ready = asyncio.Event()
+                child.subscribe(lambda message: ready.set() if message["event"] == "initialized" else None)
+                await child.request("initialize", {"adapterID": "debugpy"}, timeout=_RELEASE_STEP)
+                attached = self._loop.create_task(
+                    child.request("attach", {"subProcessId": process_id}, timeout=_RELEASE_STEP)
+                )
+                waiting = self._loop.create_task(ready.wait())
+                try:
+                    await asyncio.wait({attached, waiting}, return_when=asyncio.FIRST_COMPLETED)
+                    if waiting.done():
+                        await child.request("configurationDone", {}, timeout=_RELEASE_STEP)
+                    await attached
+                finally:
+                    waiting.cancel()
+                    attached.cancel()
+                await child.request("disconnect", {"terminateDebuggee": False}, timeout=_RELEASE_STEP)
