@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dap_agent.session.rendering import clean, clip, fold_line, owner_text
+from dap_agent.session.rendering import clean, clip, fold_line, owner_text, shorten
 
 if TYPE_CHECKING:
     from dap_agent.agent.outcome import Outcome
@@ -101,9 +101,10 @@ def crash(snapshot: "Snapshot", verb: str = "stopped at") -> list[Line]:
     failing = snapshot.failing_frame
     if failing is not None:
         lines += _failing(failing)
-        user = snapshot.user_frame
-        if user is not None and user is not failing and user.get("source"):
-            lines += _failing(user)
+        # where the standard library failed, the package that called it; then the user's code
+        for frame in (snapshot.package_frame, snapshot.user_frame):
+            if frame is not None and frame is not failing and frame.get("source"):
+                lines += _failing(frame)
         lines += _stack(snapshot)
     if exception is not None:
         lines += _chain(exception)
@@ -177,9 +178,9 @@ def _failing(frame: dict[str, Any]) -> list[Line]:
 
 
 def _frame_words(frame: dict[str, Any], arguments: bool = True) -> str:
-    shown = ", ".join(f"{pair['name']}={clip(str(pair['value']['text']), 60)}" for pair in frame["arguments"]).replace(
-        "\n", "\\n"
-    )
+    shown = ", ".join(
+        f"{pair['name']}={shorten(str(pair['value']['text']), 60)}" for pair in frame["arguments"]
+    ).replace("\n", "\\n")
     given = f"({clip(shown, VALUE_WIDTH)})" if arguments and shown else ""
     return f"#{frame['number']} {frame['function']}{given}  {place(frame['file'], frame['line'])}"
 

@@ -45,9 +45,13 @@ def put_fields(
         return
     f.enter(owner)
     f.write(opening)
-    for i, (name, item) in enumerate(pairs):
-        f.write((", " if i else "") + f.secrets.mask(name[:200]) + "=")
-        f.put_field(name, item, depth - 1, i == total - 1)
+    try:
+        for i, (name, item) in enumerate(pairs):
+            f.write((", " if i else "") + f.secrets.mask(name[:200]) + "=")
+            f.put_field(name, item, depth - 1, i == total - 1)
+    except f.full:
+        f.close(closing)
+        raise
     if total > len(pairs):
         f.truncated = True
         f.write(", ... %d more" % (total - len(pairs)))

@@ -48,6 +48,8 @@ class Formatter:
         deadline: after it values are named, not read.
     """
 
+    full = _Full
+
     def __init__(
         self,
         secrets: Secrets | None = None,
@@ -167,6 +169,10 @@ class Formatter:
         self._parts.append("...")
         raise _Full
 
+    def close(self, closing: str) -> None:
+        """End what is cut within, so that what follows is not taken for a part of it."""
+        self._parts.append("..." + closing)
+
     def hide(self, value: Any) -> None:
         """Note that *value* is masked, so that its text is masked elsewhere too."""
         self.masked = True
@@ -184,7 +190,8 @@ class Formatter:
             if last or self._ended:
                 raise
             del self._path[path:]
-            self._parts.append("...")
+            if not self._parts[-1].startswith("..."):
+                self._parts.append("...")
         finally:
             self._room += room - share
 

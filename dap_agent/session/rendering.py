@@ -52,6 +52,11 @@ def clip(text: str, limit: int) -> str:
     return f"{text[:limit]}... [{len(text) - limit} more characters]"
 
 
+def shorten(text: str, limit: int) -> str:
+    """*text* if it has at most *limit* characters, else its beginning."""
+    return text if len(text) <= limit else text[:limit] + "..."
+
+
 def value_text(value: dict[str, Any], limit: int = 1000) -> str:
     """A `Value`: type, text, and what is known beyond the text."""
     text = clip(one_line(value["text"]), limit)
@@ -84,7 +89,7 @@ def names_text(pairs: Sequence[dict[str, Any]], limit: int = 1000, indent: str =
 def arguments_text(frame: dict[str, Any], limit: int = 80) -> str:
     """A frame's arguments in one line, each value cut to *limit* characters."""
     return ", ".join(
-        f"{one_line(pair['name'])}={clip(one_line(pair['value']['text']), limit)}" for pair in frame["arguments"]
+        f"{one_line(pair['name'])}={shorten(one_line(pair['value']['text']), limit)}" for pair in frame["arguments"]
     )
 
 
@@ -241,4 +246,3 @@ def output_text(snapshot: Snapshot, lines: int = 20, limit: int = 300) -> str:
             parts.append(f"last lines of {stream}:")
             parts.extend(quoted(clip(str(line), limit)) for line in kept)
     return "\n".join(parts)
-
