@@ -43,8 +43,8 @@ def call(name: str, arguments_json: str = "{}") -> str:
     """Answer one question; never raises.
 
     Args:
-        name: `snapshot`, `frame`, `variable`, `members`, `evaluate` or `threads`; `attach`, `detach` or `paused` for a
-            program that was running before us (`attached.py`).
+        name: `snapshot`, `frame`, `variable`, `members`, `evaluate` or `threads`; for a program that
+            ran before us `attach`, `detach`, `pausable` or `paused` (`attached.py`).
         arguments_json: an object with the arguments of the function of that name (`inspection.py`, `evaluation.py`).
 
     Returns:
@@ -82,9 +82,8 @@ def _failed(error: Exception) -> str:
 def _answer(name: str, arguments: dict[str, Any]) -> Any:
     from . import attached, evaluation, inspection, paths, snapshot
 
-    orders = {"attach": attached.attach, "detach": attached.detach, "paused": attached.paused}
-    if name in orders:
-        return orders[name]()
+    if name in ("attach", "detach", "pausable", "paused"):
+        return getattr(attached, name)()
     questions: dict[str, Callable[..., Any]] = {
         "snapshot": snapshot.take,
         "frame": inspection.frame,

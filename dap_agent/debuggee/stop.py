@@ -93,7 +93,7 @@ class Stop:
         Args:
             thread_id: of the thread that *frame* runs in; None: this one.
         """
-        frames = without_debugger(live_frames(frame))
+        frames = without_debugger(users_part(live_frames(frame)))
         told = this_task(task) if thread_id in (None, threading.get_ident()) or task is not None else None
         return cls(reason, frames, None, None, this_thread(thread_name, thread_id), told)
 
@@ -150,6 +150,24 @@ def _debugger_folders() -> tuple[str, ...]:
         if file is not None:
             folders.append(os.path.dirname(file) + os.sep)
     return tuple(folders)
+
+
+def users_part(frames: Frames) -> Frames:
+    """Live *frames* without those that the debugger has called in the user's: a paused thread waits inside of it.
+
+    The debugger's frames at the other end, which have started the program or the thread, do not count.
+    """
+    base = len(frames)
+    while base and (is_hidden(frames[base - 1][0]) or _starts(frames[base - 1][0])):
+        base -= 1
+    calls = [n for n, (frame, _) in enumerate(frames[:base]) if is_hidden(frame)]
+    return frames[calls[-1] + 1 :] if calls else frames
+
+
+def _starts(frame: types.FrameType) -> bool:
+    """Whether a frame is of the standard library's that start a program or a thread."""
+    name = os.path.basename(frame.f_code.co_filename)
+    return name in ("runpy.py", "<frozen runpy>") or (name == "threading.py" and "bootstrap" in frame.f_code.co_name)
 
 
 def without_debugger(frames: Frames) -> Frames:
@@ -251,8 +269,7 @@ def other_stacks(own_id: int, limit: int, depth: int) -> list[tuple[int, str, Fr
     for ident, frame in list(sys._current_frames().items()):
         if ident == own_id or ident in hidden:
             continue
-        chain = live_frames(frame)
-        frames = without_debugger(chain)
+        frames = without_debugger(users_part(live_frames(frame)))
         if not frames:
             continue
         found.append((ident, names.get(ident, "Thread %d" % ident), frames[:depth]))

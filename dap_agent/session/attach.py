@@ -1,38 +1,38 @@
 """Attach to a program that is running already."""
 
 import os
+import re
 import shutil
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from dap_agent.errors import DapAgentError
 from dap_agent.proxy.server import ProxyServer, RequestFailed
+from dap_agent.session import injection
 from dap_agent.session.launch import Debuggee, private_folder
 
 INJECTION_TIMEOUT = 60.0
 """Seconds for a debugger to be put into a process (2 to 3 s on a loaded machine)."""
+
+_LISTENING = re.compile(r" -m debugpy .*?--listen[ =](\S+)")
 
 
 async def attach_pid(pid: int) -> Debuggee:
     """Put a debugger into process *pid* and wait for its next exception.
 
     Raises:
-        DapAgentError: it cannot be done here; the message says what is missing.
+        DapAgentError: it cannot be done here; the message says what is missing. The process is unharmed.
     """
     if problems := preflight(pid):
         raise DapAgentError(f"Process {pid} cannot be attached to: {' '.join(problems)}")
-    proxy = await ProxyServer.spawn([sys.executable, "-m", "debugpy.adapter"])
-    debuggee = Debuggee(private_folder())
+    folder = private_folder()
+    debuggee = Debuggee(folder)
     try:
-        await debuggee.attach(proxy, {"processId": pid, "justMyCode": False, "subProcess": False}, INJECTION_TIMEOUT)
+        tool = await injection.choose(folder)
+        await debuggee.attach_entered(lambda config: injection.enter(tool, pid, config))
     except RequestFailed as error:
-        said = debuggee.adapter_output
         await debuggee.close()
-        raise DapAgentError(
-            f"Process {pid} cannot be attached to: debugpy's injection failed. {said or error.message} "
-            "Start the program with `python -m debugpy --listen PORT` and use --connect instead."
-        ) from error
+        raise DapAgentError(f"Process {pid} cannot be attached to: {error.message}") from error
     except BaseException:
         await debuggee.close()
         raise
@@ -97,12 +97,14 @@ def preflight(
     tracer = status.get("TracerPid", "0").strip()
     if tracer not in ("", "0"):
         problems.append(f"process {tracer} traces it already (gdb, strace?): end that first.")
-    if "pydevd" in maps:
-        problems.append("a debugger is in it already: use --connect, or end the other debug session.")
+    if listening := _LISTENING.search(_read(home / "cmdline").replace("\0", " ")):
+        problems.append(f"debugpy listens in it already: use --connect {listening[1]}.")
     scope = _read(proc / "sys/kernel/yama/ptrace_scope").strip()
     if uid != 0 and scope in ("1", "2", "3"):
         remedy = (
-            "it cannot be changed until a reboot." if scope == "3" else "sudo sysctl kernel.yama.ptrace_scope=0, or sudo."
+            "it cannot be changed until a reboot."
+            if scope == "3"
+            else "sudo sysctl kernel.yama.ptrace_scope=0, or sudo."
         )
         problems.append(f"kernel.yama.ptrace_scope is {scope}, which forbids it: {remedy}")
     if not (which("gdb") or which("lldb")):
