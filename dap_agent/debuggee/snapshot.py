@@ -54,13 +54,20 @@ class Picture:
             self.notes.append(sentence)
 
     def frame(
-        self, number: int, frame: types.FrameType, line: int, full: bool, limits: Limits | None = None
+        self,
+        number: int,
+        frame: types.FrameType,
+        line: int,
+        full: bool,
+        limits: Limits | None = None,
+        with_source: bool = True,
     ) -> dict[str, Any]:
         """A Frame of the schema.
 
         Args:
             full: with locals and source.
             limits: for its values.
+            with_source: False: a full one without its source.
         """
         code = frame.f_code
         names = locals_of(frame)
@@ -71,7 +78,7 @@ class Picture:
         if code.co_name == "<module>":
             others = _module_order(names, others)
         shown = (arguments + others)[:_LOCALS] if full else []
-        source = sources.function_source(code, line, frame.f_globals) if full else None
+        source = sources.function_source(code, line, frame.f_globals) if full and with_source else None
         if source is not None and not sources.matches(code, source[1]) and code.co_firstlineno >= source[0]:
             self.note("The source of %s on disk does not look like the code that runs." % code.co_name)
         found = {
@@ -227,9 +234,7 @@ def take(stop: Stop, seconds: float = SECONDS, locals_of_all: bool = False) -> d
     for number in kept:
         frame, line = stop.frames[number]
         limits = None if number in full else NARROW
-        frames.append(picture.frame(number, frame, line, number in full or locals_of_all, limits))
-        if number not in full:
-            frames[-1]["source"] = None
+        frames.append(picture.frame(number, frame, line, number in full or locals_of_all, limits, number in full))
     found: dict[str, Any] = {
         "version": VERSION,
         "reason": stop.reason,
