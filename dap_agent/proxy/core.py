@@ -270,7 +270,10 @@ class Proxy:
             return [self._to_client(error_response(frame.seq, command, self.gone))]
         hook = self.on_request.get(command)
         if hook is not None:
-            changed = hook(frame)
+            try:
+                changed = hook(frame)
+            except InvalidMessage as error:
+                return [self._to_client(error_response(frame.seq, command, error.message))]
             if isinstance(changed, list):
                 return changed
             frame = changed

@@ -1,6 +1,7 @@
 """What an editor's session gets from us beyond the relay: policies hung into the core. Pure, as the core is."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -11,7 +12,7 @@ from dap_agent.proxy.oddities import Address
 from dap_agent.proxy.options import Options, take
 from dap_agent.proxy.restart import SETTINGS, BreakpointIds, Record, key_of
 from dap_agent.wire.frames import Frame
-from dap_agent.wire.messages import Message, body_of, error_response, event, response
+from dap_agent.wire.messages import InvalidMessage, Message, body_of, error_response, event, response
 
 _RESTARTED = "The program was restarted before this was answered."
 _LEFT = "The session was ended while the program was being restarted."
@@ -54,6 +55,7 @@ class Editor:
         self._started = False  # launch or attach was answered
         self._announced = False  # we said that we can restart
         self._cured = False  # TCP_NODELAY was set in this debuggee
+        self._configured = False  # the fresh adapter was told all settings
         self._restarting: int | None = None  # number of the client's `restart`
         self._held: list[Frame] = []  # what it asks in the meantime
         self._hang_in()
@@ -187,9 +189,12 @@ class Editor:
         """The way to the address that `Adopt` named begins at *host*:*port* now: tell the client."""
         frame = self._adopting.pop(token)
         if frame.name == "debugpySockets":
-            return self.core.pass_event(Frame.of(oddities.sockets_message(frame.message, self._doors)))
-        changed = Frame.of(oddities.child_message(frame.message, host, port))
-        return self.core.pass_event(changed) if changed.kind == "event" else self.core.pass_request(changed)
+            changed = oddities.sockets_message(frame.message, self._doors)
+        else:
+            changed = oddities.child_message(frame.message, host, port)
+        with suppress(InvalidMessage):  # nested too deep to be written again: then the client gets it as it is
+            frame = Frame.of(changed)
+        return self.core.pass_event(frame) if frame.kind == "event" else self.core.pass_request(frame)
 
     def _child_answered(self, frame: Frame, asked: Message) -> list[Effect]:
         """A client that says no will not come: the child must not wait for it (debugpy#81)."""
@@ -274,7 +279,7 @@ class Editor:
         """The fresh adapter that `Respawn` asked for is there."""
         if self._restarting is None:
             return []  # the client has left in the meantime
-        self._cured = self._started = False
+        self._cured = self._started = self._configured = False
         self.core.adapter_replaced()
         self._ids.fresh()
         return [self.core.tell_adapter("initialize", self._record.initialize, self._initialized_again)]
@@ -294,6 +299,9 @@ class Editor:
     def _ready(self, frame: Frame) -> Frame | list[Effect]:
         if self._restarting is None:
             return frame
+        if self._configured:
+            return []
+        self._configured = True
         # the client stays configured: what it has set is set again, it hears of nothing
         effects = [
             self.core.tell_adapter(command, arguments, partial(self._set_again, key))

@@ -18,6 +18,9 @@ SETTINGS = frozenset(
 )
 
 
+MAX_SETTINGS = 10_000  # files with breakpoints; of a client that sets more, the oldest are not set again
+
+
 class Record:
     """The client's words up to now.
 
@@ -38,6 +41,8 @@ class Record:
         key = key_of(command, arguments)
         self._settings.pop(key, None)  # the order is that of the last words
         self._settings[key] = (command, dict(arguments))
+        if len(self._settings) > MAX_SETTINGS:
+            del self._settings[next(iter(self._settings))]
 
     def settings(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
         """Key, command and arguments of all that was set."""
@@ -79,6 +84,8 @@ class BreakpointIds:
             return breakpoints
         shown = [self.shown(one) for one in breakpoints]
         self._known[key] = [one if isinstance(one, dict) else {} for one in shown]
+        if len(self._known) > MAX_SETTINGS:
+            del self._known[next(iter(self._known))]
         numbers = [one["id"] for one in self._known[key] if type(one.get("id")) is int]
         self._next = max([self._next, *(number + 1 for number in numbers)])
         return shown

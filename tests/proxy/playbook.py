@@ -13,15 +13,30 @@ import contextlib
 from collections import Counter
 
 from dap_agent.proxy.core import Proxy
-from dap_agent.proxy.effects import Answer, Fail, HangUp, Note, Publish, Serve, ToAdapter, ToClient
+from dap_agent.proxy.effects import (
+    Abandon,
+    Adopt,
+    Answer,
+    Attached,
+    Fail,
+    HangUp,
+    Note,
+    Publish,
+    Release,
+    Respawn,
+    Serve,
+    ToAdapter,
+    ToClient,
+)
 from dap_agent.wire.messages import InvalidMessage, dumps, error_response, parse, response
 
 
 class Scenario:
     """Feeds a `Proxy` and checks what it wants done. Every method returns the scenario."""
 
-    def __init__(self, proxy: Proxy, *, client: bool = False) -> None:
+    def __init__(self, proxy: Proxy, *, client: bool = False, editor=None) -> None:
         self.proxy = proxy
+        self.editor = editor  # the policies, if there are any
         self.tokens: list[int] = []  # of `ask`, in order
         self.served: list[int] = []  # of `Serve`, in order
         self._waiting = []
@@ -46,6 +61,11 @@ class Scenario:
         """The client answers the oldest reverse request *command* that it was sent."""
         return self.client(response(_take(self._open_at_client, command), command, body, seq=1))
 
+    def client_refuses(self, command, text) -> "Scenario":
+        """The client refuses that reverse request, without a body."""
+        seq = _take(self._open_at_client, command)
+        return self.client(refusal(seq, command, text))
+
     def adapter(self, message) -> "Scenario":
         """The adapter sends *message* (a dictionary, or bytes as they are)."""
         if isinstance(message, dict):
@@ -60,9 +80,7 @@ class Scenario:
     def adapter_refuses(self, command, text) -> "Scenario":
         """The adapter answers that request as debugpy does: without a body."""
         seq = _take(self._open_at_adapter, command)
-        return self.adapter(
-            {"type": "response", "request_seq": seq, "success": False, "command": command, "message": text}
-        )
+        return self.adapter(refusal(seq, command, text))
 
     def ask(self, command, arguments=None, *, epoch=None) -> "Scenario":
         """We ask the adapter ourselves."""
@@ -91,7 +109,48 @@ class Scenario:
         """The client's stream becomes unreadable."""
         return self._in(self.proxy.client_broken(text))
 
+    def door(self, host, port) -> "Scenario":
+        """The way that the last `Adopt` asked for begins at *host*:*port*."""
+        self.editor._doors[(self.adopt.host, self.adopt.port)] = (host, port)
+        return self._in(self.editor.adopted(self.adopt.token, host, port))
+
+    def respawned(self) -> "Scenario":
+        """The adapter has been replaced by a fresh one."""
+        self._to_adapter_seq = self._adapter_seq = 0
+        self._open_at_adapter.clear()
+        return self._in(self.editor.respawned())
+
+    def respawn_fails(self, text) -> "Scenario":
+        """There is no fresh adapter."""
+        return self._in(self.editor.respawn_failed(text))
+
     # What goes out
+
+    def adopts(self, host, port, process_id) -> "Scenario":
+        """Next, a way to a child is asked for."""
+        self.adopt = self._next(Adopt)
+        assert (self.adopt.host, self.adopt.port, self.adopt.process_id) == (host, port, process_id), self.adopt
+        return self
+
+    def releases(self, process_id) -> "Scenario":
+        """Next, a child is let run."""
+        assert self._next(Release).process_id == process_id
+        return self
+
+    def attached(self, process_id) -> "Scenario":
+        """Next, a child's client has come."""
+        assert self._next(Attached).process_id == process_id
+        return self
+
+    def respawns(self) -> "Scenario":
+        """Next, a fresh adapter is asked for."""
+        self._next(Respawn)
+        return self
+
+    def abandons(self) -> "Scenario":
+        """Next, the adapter is ended."""
+        self._next(Abandon)
+        return self
 
     def to_adapter(self, expected) -> "Scenario":
         """Next, *expected* goes to the adapter."""
@@ -107,10 +166,10 @@ class Scenario:
         assert body["category"] == "important" and text in body["output"], body
         return self
 
-    def refuses_client(self, request_seq, command, text) -> "Scenario":
-        """Next, the client's request fails for a reason with *text* in it."""
+    def refuses_client(self, request_seq, command, text, *, show=False) -> "Scenario":
+        """Next, the client's request fails for a reason with *text* in it, which the user is to see if *show*."""
         found = parse(self._next(ToClient).body)
-        assert found | {"seq": 0} == error_response(request_seq, command, found["message"]), found
+        assert found | {"seq": 0} == error_response(request_seq, command, found["message"], show=show), found
         assert text in found["message"], found["message"]
         return self
 
@@ -195,6 +254,11 @@ class Scenario:
         found = parse(self._next(kind).body)
         assert {**found, "seq": 0} == {**expected, "seq": 0}
         return self
+
+
+def refusal(seq, command, text):
+    """A failed response as debugpy makes it: without a body."""
+    return {"seq": 1, "type": "response", "request_seq": seq, "success": False, "command": command, "message": text}
 
 
 def _raw(message) -> bytes:
