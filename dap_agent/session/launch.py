@@ -96,10 +96,18 @@ def debugpy_folder() -> Path:
     return Path(spec.origin).parents[1]
 
 
+def adapter_command() -> list[str]:
+    """How debugpy's adapter is started: isolated (-I), as the working folder and PYTHONPATH are the program's.
+
+    A `queue.py` of the program's would break it, a sitecustomize that prints would break into its protocol.
+    """
+    return [sys.executable, "-I", str(debugpy_folder() / "debugpy" / "adapter")]
+
+
 def _environment(config: Path) -> dict[str, str]:
     """The user's environment with the bootstrap in front; the bootstrap takes itself out again."""
     given = os.environ.get("PYTHONPATH")
-    path = str(BOOTSTRAP) + (os.pathsep + given if given else "")
+    path = str(BOOTSTRAP) + (os.pathsep + given if given is not None else "")
     return {**os.environ, "PYTHONPATH": path, "DAP_AGENT_BOOTSTRAP": str(config)}
 
 
@@ -263,7 +271,11 @@ class Debuggee:
         _, config = await self._listen()
         try:
             self._process = await asyncio.create_subprocess_exec(
-                *command.argv, cwd=command.cwd, env=_environment(config), stdin=stdin
+                *command.argv,
+                cwd=command.cwd,
+                env=_environment(config),
+                stdin=stdin,
+                close_fds=False,  # those that we were given are the program's: `prog.py <(command)` names /dev/fd/63
             )
         except OSError as error:
             raise DapAgentError(
@@ -277,7 +289,7 @@ class Debuggee:
         Returns:
             What is done when the program has connected, and the path of the configuration.
         """
-        proxy = await ProxyServer.spawn([sys.executable, "-m", "debugpy.adapter"])
+        proxy = await ProxyServer.spawn(adapter_command())
         root = self._root = self._target(proxy)
         await root.initialize()
         # attach with `listen`: the program is our own child, with our terminal, signals and exit status; a `launch` would
@@ -363,9 +375,9 @@ class Debuggee:
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        if task.cancelled() or self._closing:
-            return
-        error = task.exception()
+        error = None if task.cancelled() else task.exception()
+        if self._closing:
+            return  # whatever they still wanted of the session
         if isinstance(error, RequestFailed | AdapterFailed):
             return  # the process or the adapter ended in the middle of it: that is told by itself
         if error is not None:
@@ -388,8 +400,12 @@ class Debuggee:
             raise
         self._told.add(_key(snapshot))
         self._events.put_nowait(
-            Stopped(LiveStop(target, thread_id, snapshot), target.process_id, is_child=target is not self._root)
+            Stopped(LiveStop(target, thread_id, snapshot), target.process_id, is_child=self._is_child(target))
         )
+
+    def _is_child(self, target: Target) -> bool:
+        """Whether it is another process than the program's: after an exec the program has a new session."""
+        return target is not self._root and target.process_id != self.process_id
 
     def _child(self, body: Mapping[str, Any]) -> None:
         self._start(self._adopt(dict(body)))

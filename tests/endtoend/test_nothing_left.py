@@ -1,4 +1,4 @@
-"""Nothing is left, no process, socket or file: after success, failure, Ctrl-C and the death of each process (issue 2)."""
+"""Nothing is left, no process or file: after success, failure, Ctrl-C and the death of each process (issue 2)."""
 
 import os
 import signal
@@ -133,4 +133,3 @@ class TestWhileTheProgramRuns:
         running.communicate(timeout=30)
         assert running.returncode == -signal.SIGKILL
         trace.assert_nothing_is_left()
-

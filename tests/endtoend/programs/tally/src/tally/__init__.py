@@ -1,0 +1,1 @@
+"""Power consumption from the readings of meters."""
