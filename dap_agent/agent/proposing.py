@@ -180,7 +180,20 @@ def failure_of(snapshot: Snapshot) -> "Failure | None":
         return None
     place = place or (frames[0] if frames else {"function": "", "file": ""})
     stack = tuple((frame["function"], frame["file"]) for frame in frames)
-    return Failure(kind, message, place["function"], place["file"], stack)
+    return Failure(kind, message, place["function"], place["file"], stack, _origins(exception, stack))
+
+
+def _origins(exception: "dict[str, Any] | None", stack: tuple[tuple[str, str], ...]) -> "tuple[Failure, ...]":
+    from dap_agent.fixes.proof import Failure
+
+    if exception is None:
+        return ()
+    inner = [*exception["group"], *([exception["cause"]] if exception["cause"] else [])]
+    return tuple(
+        Failure(one["type"], one["message"], place["function"], place["file"], stack, _origins(one, stack))
+        for one in inner
+        if (place := one["where"])
+    )
 
 
 def _new_text(data: dict[str, Any]) -> Iterator[tuple[str, str]]:

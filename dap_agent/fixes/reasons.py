@@ -3,7 +3,8 @@
 It is when the test ended in the call phase with
 1. an exception of the same type (or one raised from it, or a member of its group) whose traceback goes through the
    failing function or another function of the workspace that was on the failing stack; a library's failing function
-   alone is not enough when the stack had functions of the workspace; or
+   alone is not enough when the stack had functions of the workspace. What the program's exception held as a group or
+   was raised from counts as well: the test may call that function without the code around it; or
 2. an assertion of the test's own (`assert`, `pytest.fail`, "DID NOT RAISE"), after it had run a function of the
    failing file or of a file that the fix changes. The cause of a failure often lies before the place where it showed,
    so a test of the cause asserts and never gets to the exception. Where the program itself stopped at an
@@ -13,6 +14,7 @@ A failure in collection or in a fixture, a skip, a time-out is never red for thi
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from dap_agent.fixes.importing import is_installed
@@ -29,6 +31,7 @@ class Failure:
         function: qualified name of the innermost function.
         file: that function's file.
         frames: the rest of the stack as (function, file), innermost first; optional.
+        origins: the members of the exception's group and what it was raised from, as failures of their own.
     """
 
     type: str
@@ -36,6 +39,13 @@ class Failure:
     function: str
     file: str
     frames: tuple[tuple[str, str], ...] = ()
+    origins: tuple["Failure", ...] = ()
+
+    def with_origins(self) -> Iterator["Failure"]:
+        """This one and its origins, at any depth."""
+        yield self
+        for one in self.origins:
+            yield from one.with_origins()
 
 
 def problem_of(
@@ -75,9 +85,11 @@ def _problem(
     if test.phase != "call":
         return f"{test.failure.type} in the {test.phase} of {test.id} (a fixture), not in the test itself"
     found = f"{test.failure.type}{': ' + _short(test.failure.message) if test.failure.message else ''}"
-    same = [one for one in _with_related(test.failure) if same_type(one.type, failure.type)]
-    if any(_goes_through(one, failure, roots) for one in same):
-        return None
+    raised = list(_with_related(test.failure))
+    same = [one for one in raised if same_type(one.type, failure.type)]
+    for wanted in failure.with_origins():
+        if any(same_type(one.type, wanted.type) and _goes_through(one, wanted, roots) for one in raised):
+            return None
     if test.failure.assertion and _own_assertion(test.failure, roots, test_file):
         python = [path for path in changed if path.suffix == ".py"]
         if same_type(failure.type, "AssertionError") or not python or _ran(test, failure, python):
@@ -87,7 +99,8 @@ def _problem(
         )
     if same:
         return f"{found} does not come from {failure.function}"
-    return f"it fails with {found}, not with {failure.type} from {failure.function}"
+    wanted_ones = " or ".join(f"{one.type} from {one.function}" for one in islice(failure.with_origins(), 3))
+    return f"it fails with {found}, not with {wanted_ones}"
 
 
 _ASYNC = (
@@ -166,7 +179,7 @@ def _own_assertion(raised: TestFailure, roots: Sequence[Path], test_file: Path) 
 
 
 def _ran(test: TestResult, failure: Failure, changed: Collection[Path]) -> bool:
-    wanted = {str(Path(failure.file).resolve()), *map(str, changed)}
+    wanted = {*(str(Path(one.file).resolve()) for one in failure.with_origins()), *map(str, changed)}
     return any(file in wanted for file, _ in test.reached)
 
 

@@ -274,6 +274,20 @@ async def test_a_death_by_signal_is_something_to_reproduce(run: Any, kit: Any) -
     assert failure_of(run.program.snapshot) is None
 
 
+async def test_the_members_of_a_group_and_the_cause_are_origins(run: Any, kit: Any) -> None:
+    place = {"function": "total", "file": "/x/orders.py", "line": 3}
+    cause = {**kit.exception("ValueError", "v"), "where": {**place, "function": "parse"}}
+    member = {**kit.exception("KeyError", "'k'"), "where": place, "cause": cause}
+    nowhere = {**kit.exception("OSError", "o"), "where": None}
+    run.program.data["exception"] = {**kit.exception("ExceptionGroup", "g"), "group": [member, nowhere]}
+    failure = failure_of(run.program.snapshot)
+    assert failure is not None
+    assert [(one.type, one.function) for one in failure.with_origins()][1:] == [
+        ("KeyError", "total"),
+        ("ValueError", "parse"),
+    ]
+
+
 async def test_a_syntax_error_is_proved_too(run: Any, kit: Any, good: dict[str, Any], root: Path) -> None:
     path = root / "shop/orders.py"
     path.write_text(path.read_text().replace("def total(lines):", "def total(lines:"))

@@ -143,6 +143,17 @@ def test_wrapped_exception_is_red_for_the_reason(project: Make) -> None:
     assert verdict.kind == "proved", verdict.summary
 
 
+def test_what_a_group_held_is_red_for_the_reason(project: Make) -> None:
+    workspace = project({"shop.py": SHOP})
+    origin = Failure("KeyError", "'pear'", "price", str(workspace.root / "shop.py"))
+    group = Failure("ExceptionGroup", "1 sub-exception", "TaskGroup.__aexit__", asyncio.__file__, (), (origin,))
+    right = proved(workspace, proposal("import shop\ndef test_x():\n    assert shop.price('pear') == 0\n", FIX), group)
+    assert right.kind == "proved", right.summary
+    wrong = proved(workspace, proposal("def test_x():\n    1 / 0\n", FIX), group)
+    assert wrong.kind == "red-but-not-for-this-reason"
+    assert "not with ExceptionGroup from TaskGroup.__aexit__ or KeyError from price" in wrong.summary
+
+
 def test_failing_library_function_needs_a_frame_of_the_users(project: Make) -> None:
     import json.decoder
 
