@@ -6,7 +6,7 @@ import types
 from typing import Any, Callable
 
 from . import objects, reading, science
-from .secrets import MASK, is_secret_name
+from .secrets import MASK, is_secret_name, is_token_name
 
 Writer = Callable[..., None]
 
@@ -27,6 +27,18 @@ def can_be_secret(value: Any) -> bool:
         if issubclass(cls, base):
             return bool(base.__len__(value))
     return True
+
+
+def is_lexical(name: str, value: Any) -> bool:
+    """Whether *value*, found under the secret *name*, may be a parser's token: an object of a class made by a user."""
+    return is_token_name(name) and type(value) is not tuple and writer_for(type(value)) in _OBJECTS
+
+
+def is_plain(writer: Writer) -> bool:
+    """Whether a writer shows nothing but other values, numbers and names of classes."""
+    return writer in _OBJECTS or writer in (
+        put_scalar, put_int, put_float, put_list, put_dict, put_set, objects.put_class, objects.put_enum
+    )  # fmt: skip
 
 
 def name_of(key: Any) -> str | None:
@@ -283,3 +295,7 @@ def writer_for(cls: type) -> Writer:
         if issubclass(cls, base):
             return writer
     return objects.put_object
+
+
+# what instances of user-made classes show: their attributes or fields
+_OBJECTS = (objects.put_object, objects.put_dataclass, objects.put_attrs, put_tuple)

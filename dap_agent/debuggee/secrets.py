@@ -31,6 +31,7 @@ _PAIRS = frozenset(
     + [(kind, "keys") for kind in _words("api access private secret signing encryption")]
     + [("session", "id"), ("session", "key"), ("connection", "string"), ("pass", "word"), ("pass", "phrase")]
 )
+_HINTED = _words("access auth refresh api session bearer csrf xsrf id user login sign signing key reset private")
 # what a name is about when it ends so: `token_count`, `password_field`, `cookie_path` hold no secret
 _HARMLESS = _words(
     "count counts counter length len size sizes limit limits total type types kind expiry expires expiration ttl "
@@ -86,7 +87,11 @@ _SHAPES = [
     )
 ]  # fmt: skip
 _USERINFO = re.compile(r"://([^\s/?#@:\"'<>]*):([^\s/?#\"'<>]+)@")
-_BEARER = re.compile(r"\b(?:bearer|token)[ \t]+((?=\S*(?:[0-9]|[a-z][A-Z]))[\w.~+/=\-]{8,}|[\w.~+/=\-]{20,})", re.I)
+# with `=` at its end only: `<lexer.Token is_keyword=False>` is no header
+_BEARER = re.compile(
+    r"\b(?:bearer|token)[ \t]+((?:(?=\S*(?:[0-9]|(?-i:[a-z][A-Z])))[\w.~+/\-]{8,}|[\w.~+/\-]{20,})={0,2}(?![\w=]))",
+    re.I,
+)
 _BASIC = re.compile(r"\b[Bb]asic[ \t]+((?=\S*(?:[a-z][A-Z]|[0-9=]))[A-Za-z0-9+/]{6,}={0,2})")
 
 _NOT_SECRET_VARIABLES = frozenset(["PWD", "OLDPWD", "XDG_SESSION_ID", "TERM_SESSION_ID", "LOGNAME"])
@@ -123,6 +128,12 @@ def _judge(name: str) -> bool:
         if word in _NAMES or word.endswith(_ENDINGS) or (i and (words[i - 1], word) in _PAIRS):
             return True
     return False
+
+
+def is_token_name(name: str) -> bool:
+    """Whether nothing but the word `token` makes a name secret: it may be a parser's token, too."""
+    words = [word.lower() for word in _WORD.findall(name[-_NAME_LENGTH:])]
+    return words[-1:] == ["token"] and not any(word in _HINTED or _judge(word) for word in words[:-1])
 
 
 class Secrets:

@@ -74,7 +74,8 @@ class Picture:
         arguments = list(argument_names(code))
         # the cell behind super() is nothing that the source names
         hidden = set(arguments) | ({"__class__"} & set(code.co_freevars))
-        others = [name for name in names if name not in hidden]
+        # pytest's assertion rewriting keeps its messages in variables, too
+        others = [name for name in names if name not in hidden and not name.startswith("@py_format")]
         if code.co_name == "<module>":
             others = _module_order(names, others)
         shown = (arguments + others)[:_LOCALS] if full else []

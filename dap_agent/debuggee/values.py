@@ -70,6 +70,7 @@ class Formatter:
         self._nodes = 0
         self._path: list[int] = []
         self._ended = False
+        self._strict = 0
 
     def value(self, value: Any, name: str | None = None, limits: Limits | None = None) -> dict[str, Any]:
         """*value* as {"type", "text", "length"?, "truncated"?, "masked"?, "summary"?}; never raises for a bad value.
@@ -86,9 +87,9 @@ class Formatter:
             if self.deadline is not None and self.deadline.passed():
                 self.truncated = True
                 text = "<not read: out of time>"
-            elif name is not None and is_secret_name(name) and kinds.can_be_secret(value):
-                self.hide(value)
-                text = MASK
+            elif name is not None:
+                self.put_named(name, value, self.limits.depth)
+                text = "".join(self._parts)
             else:
                 self.put(value, self.limits.depth)
                 text = "".join(self._parts)
@@ -112,6 +113,7 @@ class Formatter:
         self._room = self.limits.text
         self._nodes = self.limits.nodes
         self._path = []
+        self._strict = 0
 
     def _finish(self, type_text: str, text: str, limit: int) -> dict[str, Any]:
         text = self.secrets.mask_known(text)
@@ -149,6 +151,10 @@ class Formatter:
         cls = type(value)
         known = self._kinds.get(id(cls)) or self.kind(cls)
         try:
+            if self._strict and not kinds.is_plain(known[2]) and kinds.can_be_secret(value):
+                self.hide(value)
+                self.write(MASK)
+                return
             known[2](self, value, depth)
         except _Full:
             raise
@@ -198,11 +204,18 @@ class Formatter:
     def put_named(self, name: Any, value: Any, depth: int) -> None:
         """Write the *value* of an attribute, argument or key called *name* (anything but a text hides nothing)."""
         text = kinds.name_of(name)
-        if text is not None and is_secret_name(text) and kinds.can_be_secret(value):
+        if text is None or not is_secret_name(text) or not kinds.can_be_secret(value):
+            self.put(value, depth)
+        elif kinds.is_lexical(text, value):
+            # its structure is needed to debug a parser; no text in it is shown, in case it is a credential after all
+            self._strict += 1
+            try:
+                self.put(value, depth)
+            finally:
+                self._strict -= 1
+        else:
             self.hide(value)
             self.write(MASK)
-        else:
-            self.put(value, depth)
 
     def put_string(self, value: Any) -> None:
         """Write the repr of a str of any subclass, cut to the limit, masked before it is escaped."""
