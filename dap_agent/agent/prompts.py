@@ -1,7 +1,9 @@
 """What the model is told: the system prompt, and the first message built from a snapshot by frame priority."""
 
 import itertools
+import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dap_agent.agent.excerpts import Excerpts
@@ -27,8 +29,14 @@ if TYPE_CHECKING:
 
 #: How much the first message may take, in tokens.
 FIRST_MESSAGE_TOKENS = 12_000
+#: So many frames that called the user's code are listed; of more only the number is told.
+_HARNESS = 3
 #: How many files of a big workspace are considered for the list.
 MOST_FILES = 20_000
+
+_MOST_PACKAGES = 60
+_INSTALLED = ("site-packages", "dist-packages")
+_TOOLS = ("pip", "setuptools", "wheel")
 
 SYSTEM = """\
 You are dap-agent, a debugger. A Python program has stopped at an exception and stands still. You look at it with \
@@ -140,7 +148,7 @@ def first_message(snapshot: Snapshot, workspace: "Workspace", token_budget: int 
     fixed = {
         "What happened": _happened(snapshot),
         "Failing frame": frame_text(snapshot.failing_frame, 1_000_000) if snapshot.failing_frame else "",
-        "Program": where_text(snapshot),
+        "Program": "\n".join(filter(None, (where_text(snapshot), _installed(snapshot)))),
         "Task": _task(snapshot, workspace),
     }
     room = _Room(token_budget - sum(tokens(mask_code(text)) + 10 for text in fixed.values()))
@@ -222,12 +230,12 @@ def _own_code(snapshot: Snapshot, excerpts: Excerpts) -> str:
 
 
 def _stack(snapshot: Snapshot, excerpts: Excerpts, room: _Room) -> str:
-    frames = snapshot.frames[1:]
+    frames, harness = _without_harness(snapshot)
     chosen: dict[int, str] = {}
     left_out = 0
-    for number, line in fold_lines(snapshot):
+    for number, line in [*fold_lines(snapshot), *harness]:
         if room.take(line):
-            chosen[number] = line
+            chosen[number] = f"{chosen[number]}\n{line}" if number in chosen else line
     detailed = (snapshot.user_frame, snapshot.package_frame)
     shown: set[tuple[str, int]] = set()
     for user in (True, False):
@@ -252,6 +260,41 @@ def _stack(snapshot: Snapshot, excerpts: Excerpts, room: _Room) -> str:
     if left_out:
         lines.append(f"[{left_out} more frames: see the tool stack]")
     return "\n".join(lines)
+
+
+def _without_harness(snapshot: Snapshot) -> tuple[list[dict[str, Any]], list[tuple[int, str]]]:
+    """The frames below the failing one, without those that only called user code, and a line for these."""
+    frames = snapshot.frames[1:]
+    outermost = max((frame["number"] for frame in snapshot.frames if frame["user"]), default=None)
+    outer = [frame for frame in frames if outermost is not None and frame["number"] > outermost]
+    if len(outer) <= _HARNESS:
+        return frames, []
+    owners = ", ".join(dict.fromkeys(owner_text(frame) for frame in outer))
+    line = (
+        f"#{outer[0]['number']} to #{outer[-1]['number']}: what called the user's code [{owners}]: see the tool stack"
+    )
+    return [frame for frame in frames if frame["number"] <= outer[0]["number"] - 1], [(outer[0]["number"], line)]
+
+
+def _installed(snapshot: Snapshot) -> str:
+    """Names and versions of the packages in the program's environments, those on the stack first."""
+    version = ".".join(snapshot.data["python"]["version"].split(".")[:2])
+    prefix = Path(snapshot.data["python"]["executable"]).parent.parent
+    folders = {prefix / "lib" / f"python{version}" / "site-packages"}
+    for frame in snapshot.frames:
+        folders.update(parent for parent in Path(frame["file"]).parents if parent.name in _INSTALLED)
+    found = {
+        (match[1], match[2])
+        for folder in folders
+        for path in folder.glob("*.dist-info")
+        if (match := re.fullmatch(r"(.+?)-([^-]+)\.dist-info", path.name)) and match[1].lower() not in _TOOLS
+    }
+    used = {frame["package"]["name"].lower() for frame in snapshot.frames if frame["package"]}
+    ordered = sorted(found, key=lambda pair: (pair[0].lower() not in used, pair[0].lower()))
+    if not ordered:
+        return ""
+    named = ", ".join(one_line(f"{name} {version}") for name, version in ordered[:_MOST_PACKAGES])
+    return f"installed: {named}" + (f" and {len(found) - _MOST_PACKAGES} more" if len(found) > _MOST_PACKAGES else "")
 
 
 def _files(workspace: "Workspace") -> str:
