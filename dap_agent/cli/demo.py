@@ -1,5 +1,6 @@
 """`dap-agent demo`: a small project with a bug in a new folder, and the main job on it."""
 
+import itertools
 import shutil
 import sys
 from collections.abc import Callable
@@ -50,6 +51,16 @@ def command(directory: Path, settings_in: Callable[[Path], Settings]) -> int:
     return run.command(settings, program, root, unasked="auto")
 
 
+def free_folder(parent: Path) -> Path:
+    """`dap-agent-demo` in *parent*, with a number behind if that one is taken."""
+    names = itertools.chain(["dap-agent-demo"], (f"dap-agent-demo-{number}" for number in itertools.count(2)))
+    return next(path for path in map(parent.joinpath, names) if not _taken(path))
+
+
+def _taken(path: Path) -> bool:
+    return path.exists() and (not path.is_dir() or any(path.iterdir()))
+
+
 def copy_project(root: Path) -> None:
     """Put the demo's project into a new or empty folder.
 
@@ -57,8 +68,9 @@ def copy_project(root: Path) -> None:
         UsageError: the folder has something in it, or cannot be made.
     """
     try:
-        if root.exists() and (not root.is_dir() or any(root.iterdir())):
-            raise UsageError(f"{root} is not empty: name a new folder, dap-agent demo DIR.")
+        if _taken(root):
+            what = "is not empty" if root.is_dir() else "is no folder"
+            raise UsageError(f"{root} {what}: name a new folder, dap-agent demo DIR.")
         for source in sorted((HERE / "demo_project").rglob("*")):
             target = root / source.relative_to(HERE / "demo_project")
             if source.is_file() and "__pycache__" not in source.parts:

@@ -174,7 +174,10 @@ def build_parser() -> argparse.ArgumentParser:
         "exit status: as for run\n"
     )
     demo.add_argument(
-        "directory", nargs="?", default="dap-agent-demo", metavar="DIR", help="the new folder (default: dap-agent-demo)"
+        "directory",
+        nargs="?",
+        metavar="DIR",
+        help="the new folder (default: dap-agent-demo, or if that is taken dap-agent-demo-2 and so on)",
     )
     _add_options(demo, "demo")
 
@@ -257,7 +260,10 @@ def _dispatch(words: list[str]) -> int:
         with_value = frozenset(option.flag for option in options_of("run") if not option.is_switch)
         ours, target = split(words[1:], with_value)
         words = ["run", *ours]
-    parsed = parser.parse_args(words)
+    parsed, unknown = parser.parse_known_args(words)
+    if unknown:
+        asked = " ".join(filter(None, ("dap-agent", parsed.command, getattr(parsed, "action", None))))
+        raise UsageError(f"Unrecognized arguments: {' '.join(unknown)}. See {asked} --help.")
     if parsed.command is None:
         parser.print_help()
         return 0
@@ -278,7 +284,7 @@ def _dispatch(words: list[str]) -> int:
     if parsed.command == "demo":
         from dap_agent.cli import demo
 
-        directory = Path(parsed.directory)
+        directory = Path(parsed.directory) if parsed.directory else demo.free_folder(Path.cwd())
         return demo.command(directory, lambda root: _settings(parsed, root))
     if parsed.command == "undo":
         from dap_agent.cli import undo

@@ -168,17 +168,18 @@ OPTIONS: tuple[Option, ...] = (
         "print what would be sent to the model, and send nothing",
         shown="off",
     ),
-    Option("max-turns", _count, 40, "N", "the most calls of the model in one investigation"),
-    Option("max-tokens", _count, 500_000, "N", "the most tokens, read and written, in one investigation"),
+    Option("max-turns", _count, 40, "N", "the most calls of the model in one run"),
+    Option("max-tokens", _count, 500_000, "N", "the most tokens, read and written, in one run"),
     Option(
         "max-cost",
         _money,
         5.0,
         "USD",
-        "the most money for one investigation in US dollars, or none for no limit; cannot be kept for a model whose "
-        "price is unknown",
+        "the most US dollars that one run may cost, or none for no limit; cannot be kept for a model whose price is "
+        "unknown",
+        shown="5",
     ),
-    Option("timeout", _seconds, 900.0, "SECONDS", "the most time for one investigation"),
+    Option("timeout", _seconds, 900.0, "SECONDS", "the most time that one run is investigated", shown="900"),
     Option(
         "workspace",
         _paths,

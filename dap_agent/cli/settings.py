@@ -3,7 +3,9 @@
 import difflib
 import importlib
 import os
+import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -98,8 +100,9 @@ def load(
     values["workspace"] = tuple(_folder(bases["workspace"] / folder) for folder in values["workspace"])
     if values["json"] not in (None, "-"):
         values["json"] = str(bases["json"] / Path(values["json"]).expanduser())
-        if not Path(values["json"]).parent.is_dir():
-            raise SettingsError(f"The report cannot be written to {values['json']}: there is no such folder.")
+        problem = "it is a folder" if Path(values["json"]).is_dir() else "there is no such folder"
+        if Path(values["json"]).is_dir() or not Path(values["json"]).parent.is_dir():
+            raise SettingsError(f"The report cannot be written to {values['json']}: {problem}.")
     return Settings(**values, pyproject=pyproject if table else None)
 
 
@@ -148,14 +151,35 @@ def _python(given: str | None, base: Path, environ: Mapping[str, str]) -> Path:
         candidate = _interpreter_in(Path(active)) if active else None
         return candidate or Path(sys.executable)
     if os.sep not in given and (found := shutil.which(given, path=environ.get("PATH"))):
-        return Path(found)
+        return _checked_version(Path(found))
     path = base / Path(given).expanduser()
     if path.is_dir():
         # naming the environment instead of its interpreter is an easy slip with one possible meaning
         path = _interpreter_in(path) or path
     if not path.is_file() or not os.access(path, os.X_OK):
         raise SettingsError(f"There is no Python interpreter {given}: --python wants the path of one that can be run.")
-    return path
+    return _checked_version(path)
+
+
+def _checked_version(python: Path) -> Path:
+    """*python*; refused if no program can be debugged there, as it would run there without being watched."""
+    try:
+        asked = subprocess.run(
+            [python, "-ES", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=60,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        raise SettingsError(f"{python} cannot be run: --python wants a Python interpreter.") from None
+    version = re.fullmatch(r"(\d+)\.(\d+)", asked.stdout.strip())
+    if version is None:
+        raise SettingsError(f"{python} is no Python interpreter: --python wants one of Python 3.8 or newer.")
+    if (int(version[1]), int(version[2])) < (3, 8):
+        raise SettingsError(f"{python} is Python {version[0]}: --python wants Python 3.8 or newer.")
+    return python
 
 
 def _interpreter_in(environment: Path) -> Path | None:

@@ -1,5 +1,7 @@
 """What is done at each stop of a program: report, investigation, decision, application of the fix."""
 
+import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dap_agent.cli import render
@@ -133,5 +135,16 @@ def apply(finding: Finding, ui: Ui, report: Report) -> bool:
     files = [finding.workspace.relative(change.path) for change in outcome.changes.files]
     report.applied = tuple(files)
     finding.journal.applied(files)
-    ui.note(f"applied: {', '.join(files)} (`dap-agent undo` takes it back).", "good")
+    ui.note(f"applied: {', '.join(files)} (`{undo_command(finding.workspace.root)}` takes it back).", "good")
     return True
+
+
+def undo_command(root: Path) -> str:
+    """What takes back a fix of the workspace *root*, typed in the current folder."""
+    from dap_agent.fixes.workspace import find_root
+
+    here = Path.cwd()
+    if find_root(here) == root:
+        return "dap-agent undo"
+    named = root.relative_to(here) if root.is_relative_to(here) else root
+    return shlex.join(["dap-agent", "undo", "--workspace", str(named)])

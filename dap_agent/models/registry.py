@@ -116,8 +116,8 @@ def _unknown(provider: str) -> str:
 
     known = providers()
     near = difflib.get_close_matches(provider, known, 1)
-    hint = f", did you mean {near[0]!r}?" if near else ":"
-    return f"There is no model provider {provider!r}{hint} The providers are {', '.join(known)}."
+    hint = f", did you mean {near[0]!r}? The" if near else ": the"
+    return f"There is no model provider {provider!r}{hint} providers are {', '.join(known)}."
 
 
 def _no_provider(spec: str) -> str:

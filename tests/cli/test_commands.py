@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from dap_agent.cli import demo, exit_status
 from dap_agent.cli import journal as commands
 from dap_agent.cli.command_line import UsageError
 from dap_agent.cli.main import main
+from dap_agent.cli.stops import undo_command
 from dap_agent.fixes import applying, edits, proposal
 from dap_agent.fixes.proposal import StrReplace, WriteFile
 from dap_agent.fixes.workspace import Workspace
@@ -103,8 +105,8 @@ def test_the_journal_shows(journal: Journal, capsys: pytest.CaptureFixture[str])
 def test_the_journal_tells_how_to_replay(journal: Journal, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["journal", "replay", "last", "--print"]) == 0
     assert capsys.readouterr().out == (
-        f"cd {project} && dap-agent run --model scripted:{journal.path} --python {sys.executable} --workspace {project} "
-        "-- app.py --json -\n"
+        f"cd {project} && dap-agent run --model scripted:{journal.path} --python {sys.executable} "
+        f"--workspace {project} -- app.py --json -\n"
     )
 
 
@@ -181,6 +183,37 @@ def test_the_demo_wants_a_new_folder(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert os.listdir(tmp_path) == ["mine.txt"]
     with pytest.raises(UsageError, match="cannot be put"):
         demo.copy_project(tmp_path / "mine.txt" / "below")
+
+
+def test_the_demo_without_a_folder_takes_the_first_free_name(tmp_path: Path) -> None:
+    assert demo.free_folder(tmp_path).name == "dap-agent-demo"
+    (tmp_path / "dap-agent-demo").mkdir()
+    assert demo.free_folder(tmp_path).name == "dap-agent-demo"  # empty
+    (tmp_path / "dap-agent-demo" / "file").touch()
+    (tmp_path / "dap-agent-demo-2").touch()
+    assert demo.free_folder(tmp_path).name == "dap-agent-demo-3"
+    with pytest.raises(UsageError, match="is no folder"):
+        demo.copy_project(tmp_path / "dap-agent-demo-2")
+
+
+def test_the_told_undo_works_in_the_folder_where_it_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = tmp_path / "my shop"
+    root.mkdir()
+    (root / "pyproject.toml").touch()
+    (tmp_path / "elsewhere").mkdir()
+    for number, folder in enumerate((root, tmp_path, tmp_path / "elsewhere")):
+        workspace = Workspace(root)
+        change = edits.plan(workspace, (WriteFile(f"new{number}.py", "x = 1\n"),))
+        applying.apply(workspace, change, label="fix")
+        monkeypatch.chdir(folder)
+        told = shlex.split(undo_command(root))
+        assert main(told[1:]) == 0
+        assert not list(root.glob("*.py"))
+    assert undo_command(tmp_path) == f"dap-agent undo --workspace {tmp_path}"
+    monkeypatch.chdir(tmp_path)
+    assert undo_command(root) == "dap-agent undo --workspace 'my shop'"
 
 
 def python(code: str, **options: object) -> "subprocess.CompletedProcess[str]":

@@ -168,6 +168,27 @@ def test_folders_and_files_that_are_not_there_are_told(tmp_path: Path) -> None:
         of(tmp_path, {"python": str(tmp_path / "python")})
     with pytest.raises(SettingsError, match="no such folder"):
         of(tmp_path, {"json": str(tmp_path / "nowhere" / "report.json")})
+    with pytest.raises(SettingsError, match="it is a folder"):
+        of(tmp_path, {"json": str(tmp_path)})
+
+
+@pytest.mark.parametrize(
+    ("prints", "sentence"),
+    [
+        ("2.7", "is Python 2.7: --python wants Python 3.8 or newer"),
+        ("3.7", "is Python 3.7"),
+        ("hello", "is no Python interpreter"),
+    ],
+)
+def test_an_interpreter_that_cannot_be_debugged_is_refused(tmp_path: Path, prints: str, sentence: str) -> None:
+    python = tmp_path / "python"
+    python.write_text(f"#!/bin/sh\necho {prints}\n")
+    python.chmod(0o755)
+    with pytest.raises(SettingsError, match=sentence):
+        of(tmp_path, {"python": str(python)})
+    python.write_bytes(b"\x7fELF")
+    with pytest.raises(SettingsError, match="cannot be run"):
+        of(tmp_path, {"python": str(python)})
 
 
 def environment(folder: Path) -> Path:
