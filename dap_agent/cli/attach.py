@@ -58,7 +58,7 @@ async def run(settings: Settings, ui: Ui, attach: Attach, *, root: Path | None, 
     failure.tell_on(asyncio.get_running_loop(), ui)
     # the program belongs to somebody else: a signal to us only ends what we do
     with Interrupts(pass_on_interrupt=False) as interrupts:
-        investigator = Investigator(settings, root, (), ui, report, interrupts)
+        investigator = Investigator(settings, root, None, ui, report, interrupts)
         stops = Stops(ui, report, investigator, interrupts, decided(settings, ui, "never"))
         try:
             investigator.start()

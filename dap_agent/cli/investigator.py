@@ -1,7 +1,7 @@
 """From a stop to an outcome: the model, the workspace, the journal and the budget of one run."""
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dap_agent.fixes.workspace import Workspace
     from dap_agent.models.base import Backend
     from dap_agent.session.api import StoppedProgram
+    from dap_agent.session.launch import ProgramCommand
     from dap_agent.session.snapshot import Snapshot
 
 T = TypeVar("T")
@@ -52,7 +53,7 @@ class Investigator:
     Args:
         settings: the user's.
         root: the workspace's root; None for an attached program: its project, as found from its code.
-        command: how the program was started, for the journal; empty for an attached one.
+        program: how and where the program is started, for the journal; None for an attached one.
         ui: told of everything.
         report: gets the outcome.
         interrupts: Ctrl-C ends an investigation.
@@ -62,14 +63,14 @@ class Investigator:
         self,
         settings: Settings,
         root: Path | None,
-        command: Sequence[str],
+        program: "ProgramCommand | None",
         ui: Ui,
         report: Report,
         interrupts: Interrupts,
     ) -> None:
         self._settings = settings
         self._root = root
-        self._command = command
+        self._program = program
         self._ui = ui
         self._report = report
         self._interrupts = interrupts
@@ -171,10 +172,10 @@ class Investigator:
         journal = Journal.create(
             workspace.root,
             model=backend.name,
-            command=self._command,
+            command=self._program.argv if self._program else (),
             headline=program.snapshot.headline,
             python=str(python),
-            cwd=str(Path.cwd()),
+            cwd=str(self._program.cwd if self._program else Path.cwd()),
         )
         self._report.journal = journal.path
         self._ui.note(f"{backend.name} investigates (Ctrl-C ends the investigation)")

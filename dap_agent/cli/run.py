@@ -69,7 +69,7 @@ async def run(
     """
     failure.tell_on(asyncio.get_running_loop(), ui)
     with Interrupts() as interrupts:
-        investigator = Investigator(settings, root, program.argv, ui, report, interrupts)
+        investigator = Investigator(settings, root, program, ui, report, interrupts)
         work = _Run(settings, program, ui, report, interrupts, investigator, launch, decided(settings, ui, unasked))
         try:
             investigator.start()
