@@ -151,7 +151,7 @@ class Investigator:
     def _python(self, snapshot: "Snapshot") -> Path:
         """The interpreter for tests: an attached program's own, unless another was asked for."""
         own = Path(snapshot.data["python"]["executable"])
-        return own if not self._command and not self._settings.python_given and own.is_file() else self._settings.python
+        return own if not self._program and not self._settings.python_given and own.is_file() else self._settings.python
 
     def _show_prompt(self, program: "StoppedProgram") -> None:
         from dap_agent.agent import prompts
