@@ -38,7 +38,10 @@ class _Loader(importlib.abc.Loader):
         module.__spec__.loader = self.real
         module.__loader__ = self.real
         self.real.exec_module(module)
-        self.callback(module)
+        try:
+            self.callback(module)
+        except AttributeError:
+            return  # not the module we know: a file of the program's own with that name
 
 
 _finder = _Finder()

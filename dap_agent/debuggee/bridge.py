@@ -3,6 +3,7 @@
 Written against debugpy 1.8.21 and 1.8.22; other modules of the debuggee side do not know pydevd.
 """
 
+import atexit
 import contextlib
 import itertools
 import os
@@ -68,20 +69,92 @@ def connect(
             _silence()
         if _debugger() is not None:
             _forget_parents_debugger()
-        with tracing.suppressed() if running else contextlib.nullcontext(), _out_of_the_way():
-            debugpy.connect((host, port), parent_session_pid=parent_pid)
         give_up = threading.Event()
-        watch = threading.Thread(target=_watch, args=(_debugger(), alive, give_up), daemon=True)
+        watch = threading.Thread(target=_watch, args=(alive, give_up), daemon=True)
         watch.start()
         try:
-            pydevd._wait_for_attach(cancel=give_up)  # debugpy.wait_for_client; sets the event when it is attached
+            with tracing.suppressed() if running else contextlib.nullcontext(), _out_of_the_way():
+                debugpy.connect((host, port), parent_session_pid=parent_pid)
+            atexit.unregister(pydevd.stoptrace)
+            atexit.register(_end)
+            if not give_up.is_set():
+                pydevd._wait_for_attach(cancel=give_up)  # debugpy.wait_for_client; sets the event when it is attached
         finally:
             give_up.set()
+            watch.join()  # the program may count its threads
     _connected_pid = os.getpid()
     if not connected():
+        stop_tracing()
         return False
     adopt()
+    if not running:
+        _let_go()
     return True
+
+
+def _let_go() -> None:
+    """Take pydevd's marks off the program between stops: wrapped threads, its sys.settrace and its sys.monitoring tool.
+
+    With a debugger there pytest-timeout is switched off, and the program can use none itself.
+    """
+    from _pydev_bundle import pydev_monkey  # type: ignore[import-not-found,unused-ignore]
+
+    pydev_monkey.undo_patch_thread_modules()
+    _give_settrace_back()
+    if sys.version_info >= (3, 12):
+        from _pydevd_sys_monitoring import pydevd_sys_monitoring
+
+        pydevd_sys_monitoring.stop_monitoring(all_threads=True)
+
+
+@contextlib.contextmanager
+def _monitoring() -> Iterator[None]:
+    """For the time of a stop, so that other threads are paused, too."""
+    if sys.version_info < (3, 12) or sys.monitoring.get_tool(sys.monitoring.DEBUGGER_ID) is not None:
+        yield  # in use, perhaps by a debugger of the program's own: then its other threads run on
+        return
+    from _pydevd_sys_monitoring import pydevd_sys_monitoring
+
+    pydevd_sys_monitoring.start_monitoring(all_threads=True)
+    try:
+        yield
+    finally:
+        pydevd_sys_monitoring.stop_monitoring(all_threads=True)
+
+
+@contextlib.contextmanager
+def own_tracing() -> Iterator[None]:
+    """Take the program's tracers (coverage) out of our way and give them back: pydevd's may take their place meanwhile."""
+    hooks = threading._trace_hook, threading._profile_hook  # type: ignore[attr-defined]
+    _set_thread_hooks(None, None)
+    trace, frames = sys.gettrace(), []
+    frame: Optional[FrameType] = sys._getframe() if trace is not None else None
+    while frame is not None:
+        if frame.f_trace is not None:
+            frames.append((frame, frame.f_trace))
+        frame = frame.f_back
+    if trace is not None:
+        sys.settrace(None)
+    try:
+        yield
+    finally:
+        _give_settrace_back()
+        if trace is not None or sys.gettrace() is not None:
+            sys.settrace(trace)
+        for frame, trace in frames:
+            frame.f_trace = trace
+        _set_thread_hooks(*hooks)
+
+
+def _set_thread_hooks(trace: Any, profile: Any) -> None:
+    threading._trace_hook, threading._profile_hook = trace, profile  # type: ignore[attr-defined]
+
+
+def _give_settrace_back() -> None:
+    """pydevd puts a function in its place that warns on stderr: coverage calls it, and every tracer."""
+    tracing_module = sys.modules.get("pydevd_tracing")
+    if tracing_module is not None:
+        sys.settrace = tracing_module.TracingFunctionHolder._original_tracing or sys.settrace
 
 
 @contextlib.contextmanager
@@ -125,17 +198,31 @@ class _Connection(socket.socket):
         super().close()
 
 
+def _end() -> None:
+    """pydevd's own exit function, past whatever the program has replaced or closed until now."""
+    import pydevd
+
+    with originals.restored(), contextlib.suppress(Exception):  # nobody is left to be told
+        pydevd.stoptrace()
+
+
 def about_to_be_replaced() -> None:
     """This process will run another program in the same place (exec): its session is taken over, not ended."""
     if connected():
         _debugger().send_process_about_to_be_replaced()
 
 
-def _watch(debugger: Any, alive: Callable[[], bool], over: threading.Event) -> None:
-    """Set *over* when it is no use to wait any longer: the adapter tells nobody that dap-agent has died."""
+def _watch(alive: Callable[[], bool], over: threading.Event) -> None:
+    """Set *over* when it is no use to wait any longer: the adapter tells nobody that dap-agent has died.
+
+    debugpy.connect itself waits for good if the adapter dies before it has answered (PyDB.wait_for_ready_to_run).
+    """
     until = time.monotonic() + ATTACH_TIMEOUT
+    debugger = None
     while not over.wait(0.1):
-        if debugger.pydb_disposed or time.monotonic() > until or not alive():
+        debugger = _debugger() or debugger
+        if debugger is not None and (debugger.pydb_disposed or time.monotonic() > until or not alive()):
+            debugger.ready_to_run = True
             over.set()
 
 
@@ -144,6 +231,9 @@ def _silence() -> None:
     from _pydevd_bundle.pydevd_constants import DebugInfoHolder
 
     DebugInfoHolder.DEBUG_TRACE_LEVEL = -1
+    sys.modules["_pydev_bundle.pydev_log"].exception = lambda *args: None  # type: ignore[attr-defined]
+    for name in ("_pydevd_bundle.pydevd_daemon_thread", "_pydevd_bundle.pydevd_comm"):
+        sys.modules[name].notify_about_gevent_if_needed = lambda: False  # type: ignore[attr-defined]
 
 
 def adopt() -> None:
@@ -158,12 +248,20 @@ def adopt() -> None:
         with contextlib.suppress(OSError):  # not a TCP socket: then it does not stall either
             writer.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     _silence()
+    debugger.suspended_frames_manager._variable_reference_to_frames_tracker = _Forgiving()
     _keep_main_thread_alive()
     debugger.timeout_tracker = _NoTimeouts()
     keeper = debugger.check_alive_thread
     if keeper is not None:
         keeper.do_kill_pydev_thread()  # not a daemon thread: it would hold up the program's end by half a second
     stop_tracing()
+
+
+class _Forgiving(Dict[Any, Any]):
+    """Frames that two stopped threads have in common (an exception of one raised in the other) are forgotten twice."""
+
+    def __delitem__(self, key: Any) -> None:
+        self.pop(key, None)
 
 
 class _NoTimeouts:
@@ -214,18 +312,22 @@ def stop(exc_type: Type[BaseException], exc: BaseException, tb: Optional[Traceba
     """
     import pydevd
 
-    stop_tracing()  # of this thread: it must not be paused once more in the middle of the stop
+    with _monitoring():
+        stop_tracing()  # of this thread: it must not be paused once more in the middle of the stop
+        _stop(pydevd.set_additional_thread_info(threading.current_thread()), (exc_type, exc, tb), message)
+
+
+def _stop(info: Any, exc_info: Any, message: str) -> None:
     debugger = _debugger()
-    thread = threading.current_thread()
-    info = pydevd.set_additional_thread_info(thread)
+    exc_type, exc, tb = exc_info
     if tb is None:
-        here = sys._getframe(1)
+        here = sys._getframe(2)
         tb = TracebackType(None, here, here.f_lasti, here.f_lineno)
     frame, frames = _innermost(tb)
     info.is_tracing += 1
     try:
         info.pydev_message = message
-        debugger.do_stop_on_unhandled_exception(thread, frame, frames, (exc_type, exc, tb))
+        debugger.do_stop_on_unhandled_exception(threading.current_thread(), frame, frames, (exc_type, exc, tb))
     finally:
         info.is_tracing -= 1
         _untrace_frames()
@@ -320,6 +422,17 @@ def occupant() -> Optional[str]:
     if debugger is not None and not debugger.pydb_disposed:
         return "another debugger (pydevd) is in it: end that session first."
     return None
+
+
+def withdraw_pause() -> None:
+    """Let the threads go on that a pause has stopped or has yet to stop.
+
+    The request `continue` is no use: it is answered, and with it all later ones, when a thread that stood has gone on.
+    """
+    if _debugger() is not None:
+        from _pydevd_bundle.pydevd_thread_lifecycle import resume_threads
+
+        resume_threads("*")
 
 
 def when_disposed(callback: Callable[[], None]) -> None:

@@ -12,7 +12,7 @@ import threading
 from types import TracebackType
 from typing import Any, Callable, Optional
 
-from . import api, bridge, net, originals, output_tail
+from . import api, bridge, frameworks, net, originals, output_tail
 from .after_import import when_imported
 from .stop import Stop
 
@@ -51,6 +51,7 @@ def install(connect: Callable[[], bool]) -> None:
     when_imported("_pytest.config", _watch_pytest)
     when_imported("unittest.result", _watch_unittest)
     when_imported("logging", _watch_loggers)
+    frameworks.install(report)
 
 
 def installed() -> bool:
@@ -95,10 +96,11 @@ def report(
     if SEEN in marks or _name(type(exc)) in ("CancelledError", "Cancelled"):
         return
     marks[SEEN] = True
-    tb = tb if tb is not None else _traceback(exc)
+    if type(tb) is not TracebackType:  # Celery logs one that it has made itself
+        tb = _traceback(exc)
     _here.busy = True
     try:
-        with _one_at_a_time, originals.restored(), bridge.interrupts_ignored():
+        with _one_at_a_time, bridge.own_tracing(), originals.restored(), bridge.interrupts_ignored():
             stop = Stop.from_exception(exc, tb, task=task)
             stop.output = output_tail.lines()
             if not (stoppable and _can_stop() and _stop(stop, exc, tb)):
@@ -276,11 +278,17 @@ class _PytestPlugin:
     def pytest_exception_interact(self, node: Any, call: Any, report: Any) -> None:
         _report_pytest(call.excinfo, report)
 
+    def pytest_internalerror(self, excrepr: Any, excinfo: Any) -> None:
+        report(excinfo.value, excinfo.tb)
+
 
 def _report_pytest(excinfo: Any, outcome: Any) -> None:
     captured = {"stdout": getattr(outcome, "capstdout", ""), "stderr": getattr(outcome, "capstderr", "")}
+    exc, tb = excinfo.value, excinfo.tb
+    if _name(type(exc)) == "CollectError" and _cause(exc) is not None:  # of an import: pytest only words it anew
+        exc, tb = _cause(exc), None
     with output_tail.instead(captured):
-        report(excinfo.value, excinfo.tb)
+        report(exc, tb)
 
 
 def _watch_pytest(module: Any) -> None:
@@ -292,6 +300,15 @@ def _watch_pytest(module: Any) -> None:
         self.register(_PytestPlugin(), "dap-agent-debuggee")
 
     manager.__init__ = __init__
+    module.hookimpl(tryfirst=True)(_PytestPlugin.pytest_exception_interact)  # before --pdb, which may end the run
+    failure = module.ConftestImportFailure
+    stock_failure = failure.__init__
+
+    def failed(self: Any, *args: Any, **kwargs: Any) -> None:
+        stock_failure(self, *args, **kwargs)
+        report(getattr(self, "cause", None) or self.excinfo[1])  # pytest 8, and those before
+
+    failure.__init__ = failed
 
 
 def _watch_unittest(module: Any) -> None:

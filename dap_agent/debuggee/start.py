@@ -15,7 +15,7 @@ def start(settings: Dict[str, Any]) -> None:
     Args:
         settings: `host` and `port` of the adapter, `debugpy` (the folder of the package), `folder` (private, for what the
             net catches), `bootstrap` and `config` (for children), `root` (pid of the first process, None in that one),
-            `alive` (a file that dap-agent holds locked as long as it lives), `imported` (the modules there were before us).
+            `alive` (a file that dap-agent holds locked as long as it lives), `imported` (modules there were before).
     """
     root = settings["root"] or os.getpid()
 

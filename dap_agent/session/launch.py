@@ -360,9 +360,15 @@ class Debuggee:
             await asyncio.wait_for(self._paused.wait(), PAUSE_TIMEOUT)
         await root.ask("paused")
         data = await root.ask("snapshot")
-        if not self._paused.is_set():
-            data["notes"].append(f"Nothing of it could be paused within {PAUSE_TIMEOUT:g} s: every thread waits in C code.")
-        self._events.put_nowait(Stopped(LiveStop(root, thread_id, Snapshot(data)), root.process_id, is_child=False))
+        stands = self._paused.is_set()
+        if not stands:
+            self._pausing = False
+            await root.ask("unpause")
+            data["notes"].append(
+                f"Nothing of it could be paused within {PAUSE_TIMEOUT:g} s: every thread waits in C code. It runs on."
+            )
+        stop = LiveStop(root, thread_id if stands else None, Snapshot(data))
+        self._events.put_nowait(Stopped(stop, root.process_id, is_child=False))
 
     def _target(self, proxy: ProxyServer) -> Target:
         return Target(proxy, self._stopped, self._child)
@@ -384,8 +390,11 @@ class Debuggee:
             asyncio.get_running_loop().call_exception_handler({"message": "in a debug session", "exception": error})
 
     def _stopped(self, target: Target, thread_id: int, reason: str) -> None:
-        if reason == "pause" and self._pausing:
-            self._paused.set()
+        if reason == "pause" and self._attached:
+            if self._pausing:
+                self._paused.set()
+            else:  # it has reached the pause while that was taken back
+                self._start(target.ask("unpause"))
         elif reason == "exception":
             self._start(self._take(target, thread_id))
         else:

@@ -20,12 +20,13 @@ def _leave_no_trace():
         else:
             del os.environ["PYTHONPATH"]
         at = [os.path.abspath(entry) for entry in sys.path].index(here)
-        del sys.path[at : at + (2 if colon and not given else 1)]  # an empty PYTHONPATH means none, "ours:" the folder too
+        # an empty PYTHONPATH stands for none, but "ours:" also for the current folder
+        del sys.path[at : at + (2 if colon and not given else 1)]
     return here, config, root
 
 
 def _chain():
-    """Import the sitecustomize that this one stands before; if there is none, its ImportError is what `site` expects."""
+    """Import the sitecustomize that this one stands before; the ImportError if there is none is what `site` expects."""
     ours = sys.modules.pop("sitecustomize", None)
     try:
         import sitecustomize  # noqa: F401
