@@ -50,8 +50,10 @@ class Trace:
 
     def one(self, part: str, without: str = "\0") -> int:
         """The pid of the process with *part* in its command line."""
-        (pid,) = [pid for pid, line in self.processes().items() if part in line and without not in line]
-        return pid
+        found = self.processes()
+        pids = [pid for pid, line in found.items() if part in line and without not in line]
+        assert len(pids) == 1, f"{part!r} is not one of {found}"
+        return pids[0]
 
     def assert_nothing_is_left(self, within: float = 3.0) -> None:
         """No process and no temporary file, *within* seconds."""
