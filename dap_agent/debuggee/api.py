@@ -44,7 +44,9 @@ def call(name: str, arguments_json: str = "{}") -> str:
 
     Args:
         name: `snapshot`, `frame`, `variable`, `members`, `evaluate` or `threads`; for a program that
-            ran before us `attach`, `detach`, `pausable` or `paused` (`attached.py`).
+            ran before us `attach`, `detach`, `pausable`, `paused` or `unpause`
+            (`attached.py`); `enable_raising` or
+            `disable_raising` (`raising.py`).
         arguments_json: an object with the arguments of the function of that name (`inspection.py`, `evaluation.py`).
 
     Returns:
@@ -82,8 +84,12 @@ def _failed(error: Exception) -> str:
 def _answer(name: str, arguments: dict[str, Any]) -> Any:
     from . import attached, evaluation, inspection, paths, snapshot
 
-    if name in ("attach", "detach", "pausable", "paused"):
+    if name in ("attach", "detach", "pausable", "paused", "unpause"):
         return getattr(attached, name)()
+    if name in ("enable_raising", "disable_raising"):
+        from . import raising
+
+        return raising.enable(**arguments) if name == "enable_raising" else raising.disable()
     questions: dict[str, Callable[..., Any]] = {
         "snapshot": snapshot.take,
         "frame": inspection.frame,
