@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from types import FrameType, TracebackType
-from typing import Any, Callable, Dict, Iterator, Optional, Tuple, Type
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, Type
 
 from . import descriptors, originals, tracing
 
@@ -70,10 +70,11 @@ def connect(
         if _debugger() is not None:
             _forget_parents_debugger()
         give_up = threading.Event()
-        watch = threading.Thread(target=_watch, args=(alive, give_up), daemon=True)
+        met: List[Any] = []
+        watch = threading.Thread(target=_watch, args=(alive, give_up, met), daemon=True)
         watch.start()
         try:
-            with tracing.suppressed() if running else contextlib.nullcontext(), _out_of_the_way():
+            with tracing.suppressed() if running else contextlib.nullcontext(), _out_of_the_way(met):
                 debugpy.connect((host, port), parent_session_pid=parent_pid)
             atexit.unregister(pydevd.stoptrace)
             atexit.register(_end)
@@ -84,6 +85,9 @@ def connect(
             watch.join()  # the program may count its threads
     _connected_pid = os.getpid()
     if not connected():
+        for debugger in met:
+            for thread in list(debugger.created_pydb_daemon_threads):
+                thread.do_kill_pydev_thread()  # one is no daemon: the interpreter would wait for it at its end
         stop_tracing()
         return False
     adopt()
@@ -175,13 +179,14 @@ def _somewhere() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _out_of_the_way() -> Iterator[None]:
-    """Let pydevd's connection have a descriptor that no program gets or closes."""
+def _out_of_the_way(met: List[Any]) -> Iterator[None]:
+    """Let pydevd's connection have a descriptor that no program gets or closes; the debugger goes into *met*."""
     import pydevd
 
     stock = pydevd.start_client
 
     def start_client(host: str, port: int) -> Any:
+        met.append(_debugger())  # once it is disposed, pydevd knows it no more
         connection = stock(host, port)
         return _Connection(fileno=descriptors.move(connection.detach()))
 
@@ -212,17 +217,15 @@ def about_to_be_replaced() -> None:
         _debugger().send_process_about_to_be_replaced()
 
 
-def _watch(alive: Callable[[], bool], over: threading.Event) -> None:
+def _watch(alive: Callable[[], bool], over: threading.Event, met: List[Any]) -> None:
     """Set *over* when it is no use to wait any longer: the adapter tells nobody that dap-agent has died.
 
     debugpy.connect itself waits for good if the adapter dies before it has answered (PyDB.wait_for_ready_to_run).
     """
     until = time.monotonic() + ATTACH_TIMEOUT
-    debugger = None
-    while not over.wait(0.1):
-        debugger = _debugger() or debugger
-        if debugger is not None and (debugger.pydb_disposed or time.monotonic() > until or not alive()):
-            debugger.ready_to_run = True
+    while not over.wait(0.05):
+        if met and (met[-1].pydb_disposed or time.monotonic() > until or not alive()):
+            met[-1].ready_to_run = True
             over.set()
 
 
