@@ -6,6 +6,7 @@ Imports nothing heavy: its start is part of every debug session's start.
 import asyncio
 import contextlib
 import os
+import selectors
 import signal
 import socket
 import sys
@@ -62,13 +63,24 @@ async def _pipes(hub: Hub) -> int:
     os.dup2(nothing, 0)
     os.close(nothing)
     os.dup2(2, 1)
-    try:
-        await hub.serve_pipes(reader, writer)
-    except (ValueError, PermissionError) as error:  # a file or /dev/null cannot be waited for
-        raise DapAgentError(
-            f"dap-agent adapter speaks with an editor over standard input and output, which are no pipes here: {error}."
-        ) from error
+    for stream in (reader, writer):
+        if not _can_be_waited_for(stream.fileno()):
+            raise DapAgentError(
+                "dap-agent adapter speaks with an editor over its standard input and output, and they are no pipes "
+                "here. Let the editor start it, or use --listen."
+            )
+    await hub.serve_pipes(reader, writer)
     return _status(hub)
+
+
+def _can_be_waited_for(descriptor: int) -> bool:
+    """Whether it is a pipe, a socket or a terminal, and not a file or /dev/null."""
+    with selectors.DefaultSelector() as selector:
+        try:
+            selector.register(descriptor, selectors.EVENT_READ)
+        except PermissionError:
+            return False
+    return True
 
 
 async def _listen(address: tuple[str, int], make: Callable[[], Hub]) -> int:

@@ -6,7 +6,7 @@ here too. So our own requests can be put between the client's without either sid
 Every method returns the list of effects to carry out, in order.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -203,6 +203,16 @@ class Proxy:
         self.deaf = True
         effects = self._fail_all(text)
         self._epochs.resumed()
+        return effects
+
+    def give_up_on(self, commands: Container[str], text: str) -> list[Effect]:
+        """The client's requests of these *commands* will not be answered any more: they fail with *text*."""
+        effects: list[Effect] = []
+        for seq, route in list(self._routes.items()):
+            if route.client_seq is not None and route.command in commands:
+                del self._routes[seq]
+                self._client_waiting -= 1
+                effects.append(self._to_client(error_response(route.client_seq, route.command, text)))
         return effects
 
     def part(self) -> None:

@@ -52,6 +52,7 @@ class Editor:
         self._adopting: dict[int, Frame] = {}  # token -> the message about the child
         self._token = 0
         self._debugpy = False  # the adapter is debugpy, surely
+        self._spared = False  # the client has left its program running
         self._started = False  # launch or attach was answered
         self._announced = False  # we said that we can restart
         self._cured = False  # TCP_NODELAY was set in this debuggee
@@ -88,6 +89,7 @@ class Editor:
             stopped=self._stopped,
             thread=self._thread,
             breakpoint=self._breakpoint,
+            terminated=self._terminated,
         )
         core.after_stop.append(self._cure)
 
@@ -214,8 +216,19 @@ class Editor:
 
     # The end
 
+    def _terminated(self, frame: Frame) -> list[Effect]:
+        """debugpy leaves `launch` unanswered if the program dies before `configurationDone`."""
+        text = "The program has ended before it could be debugged."
+        return [*self.core.pass_event(frame), *self.core.give_up_on(("launch", "attach"), text)]
+
+    @property
+    def ends_children(self) -> bool:
+        """Whether the children end with this session: debugpy's rule for what it has launched."""
+        return oddities.ends_all_children(self._record.command) and not self._spared
+
     def _disconnect(self, frame: Frame) -> Frame | list[Effect]:
         ends_debuggee = _arguments(frame).get("terminateDebuggee") is True
+        self._spared = _arguments(frame).get("terminateDebuggee") is False
         if (
             not (self._spawned and self.options.enabled and self.core.terminated and self.children)
             or ends_debuggee

@@ -5,8 +5,11 @@ With `server` and `links` the only files that open sockets.
 
 import asyncio
 import contextlib
+import os
+import signal
 import socket
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from pathlib import Path
 from typing import IO, Any
 
 from dap_agent.proxy.core import Proxy
@@ -18,6 +21,7 @@ from dap_agent.proxy.server import AdapterFailed, ProxyServer, RequestFailed
 LOOPBACK = "127.0.0.1"
 RELEASE_AFTER = 20.0
 """Seconds that a child waits for its client before it is let run (debugpy#81, #655: in stock for ever)."""
+_PARTING = 0.5  # seconds for the last words to the clients
 _RELEASE_STEP = 10.0  # seconds for each answer on the way
 
 
@@ -36,6 +40,7 @@ class Hub:
         self._doors: dict[Address, Address] = {}
         self._listeners: list[socket.socket] = []
         self._expected: dict[int, tuple[Address, asyncio.TimerHandle]] = {}  # children without a client, by process id
+        self._births: dict[int, str] = {}  # children by process id -> when they were born, as the system tells it
         self._connected = 0  # children's clients
         self._sessions: set[asyncio.Task[None]] = set()  # children's, and releases
         self._accepting: set[asyncio.Task[None]] = set()
@@ -59,28 +64,43 @@ class Hub:
             self.failure = error
             root = ProxyServer.failed(error.message, core, editor)
         root.for_hub = lambda effect: self._do(root, editor, effect)
+        serving = asyncio.ensure_future(serve(root))
         try:
-            await serve(root)
+            await asyncio.wait({serving})
+            serving.result()
             while self._connected:  # children may outlive their parent (debugpy#1767)
                 await asyncio.wait(self._sessions, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            await self._close(root)
+            await self._close(root, serving)
 
     async def _reach(self, core: Proxy, editor: Editor) -> ProxyServer:
         if self._address is not None:
             return await ProxyServer.connect(*self._address, retry=True, core=core, editor=editor)
         return await ProxyServer.spawn(self._command, core=core, editor=editor)
 
-    async def _close(self, root: ProxyServer) -> None:
+    async def _close(self, root: ProxyServer, serving: asyncio.Future[None]) -> None:
+        """End the adapter; whoever is still connected is told of it by his own session, and then let go."""
         for _, timer in self._expected.values():
             timer.cancel()
-        tasks = {*self._accepting, *self._sessions}
-        for task in tasks:
+        for task in self._accepting:
             task.cancel()
-        closing = self._loop.create_task(root.close())
-        await asyncio.wait({closing, *tasks})
+        await root.close()
+        tasks = {*self._accepting, *self._sessions, serving}
+        await asyncio.wait(tasks, timeout=_PARTING)
+        for left in tasks:
+            left.cancel()
+        await asyncio.wait(tasks)
+        if self._root is not None and self._root.ends_children:
+            self._end_children()
         for listener in self._listeners:
             listener.close()
+
+    def _end_children(self) -> None:
+        """What debugpy does at the end of a launched program; it misses some, above all when it was killed itself."""
+        for process_id, birth in self._births.items():
+            if birth and _birth(process_id) == birth:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(process_id, signal.SIGTERM)
 
     def _do(self, server: ProxyServer, editor: Editor, effect: ForHub) -> None:
         if isinstance(effect, Adopt):
@@ -89,6 +109,7 @@ class Hub:
             door = self._doors.get(named) or self._open(named, address)
             if effect.process_id is not None:
                 self._attached(effect.process_id)
+                self._births[effect.process_id] = _birth(effect.process_id)
                 timer = self._loop.call_later(RELEASE_AFTER, self._release, effect.process_id)
                 self._expected[effect.process_id] = (address, timer)
             server.apply(editor.adopted(effect.token, *door))
@@ -180,3 +201,12 @@ class Hub:
                     waiting.cancel()
                     attached.cancel()
                 await child.request("disconnect", {"terminateDebuggee": False}, timeout=_RELEASE_STEP)
+
+
+def _birth(process_id: int) -> str:
+    """When a process of this machine was born (proc(5), field 22 of stat); empty if that cannot be known."""
+    try:
+        text = Path(f"/proc/{process_id}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    return text.rpartition(")")[2].split()[19]

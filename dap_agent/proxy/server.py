@@ -36,6 +36,7 @@ from dap_agent.wire.framing import FramingError
 from dap_agent.wire.messages import InvalidMessage, Message, body_of
 
 _STEP = 1.0  # seconds an adapter has to end after each of: end of input, SIGTERM, SIGKILL
+_GROUP_GRACE = 0.5  # seconds for those whom a killed adapter has started
 _STDERR_LINES = 50
 _STDERR_SHOWN = 5
 _EXIT_GRACE = 2.0  # seconds a client has to leave once its adapter is gone
@@ -407,8 +408,13 @@ class ProxyServer:
                 if end is signal.SIGTERM:
                     process.terminate()
                 elif end is signal.SIGKILL:
-                    os.killpg(pid, end)  # the leader is not reaped yet, so the group is surely its own
+                    process.kill()
             await asyncio.wait({child.exited}, timeout=_STEP)
+            if end is signal.SIGKILL:
+                # debugpy's launcher ends its program when the adapter is gone; it needs a moment for that
+                await asyncio.wait({child.over}, timeout=_GROUP_GRACE)
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(pid, end)
         process.close()
         await asyncio.wait({child.over}, timeout=_STEP)
 

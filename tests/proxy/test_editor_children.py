@@ -87,7 +87,7 @@ def test_the_adapters_ports_are_shown_as_ours(session):
 def test_children_outlive_an_attached_parent(session):
     one = session().client(request("attach", {"listen": {}}, seq=2))
     one.to_client(event("capabilities", {"capabilities": {"supportsRestartRequest": False}}))
-    one.to_adapter(request("attach", {"listen": {}}))
+    one.to_adapter(request("attach", {"listen": {}})).adapter_answers("attach").to_client(response(2, "attach"))
     one.editor.children = 1
     over = event("terminated", {})
     one.adapter(over).published("terminated").to_client(over)
@@ -100,7 +100,18 @@ def test_children_outlive_an_attached_parent(session):
 @pytest.mark.parametrize(("command", "children"), [("launch", 1), ("attach", 0)])
 def test_disconnect_goes_to_the_adapter_when_no_child_can_outlive_it(session, command, children):
     one = session(spawned=command == "launch").client(request(command, {}, seq=2)).to_adapter(request(command, {}))
+    one.adapter_answers(command).to_client(response(2, command))
     one.editor.children = children
     over = event("terminated")
     one.adapter(over).published("terminated").to_client(over)
     one.client(request("disconnect", {}, seq=3)).to_adapter(request("disconnect", {}))
+
+
+@pytest.mark.parametrize("command", ["launch", "attach"])
+def test_a_program_that_dies_before_it_is_configured_leaves_no_request_open(session, command):
+    one = session(spawned=False).client(request(command, {}, seq=2)).to_adapter(request(command, {}))
+    one.client(request("threads", seq=3)).to_adapter(request("threads"))
+    over = event("terminated", {})
+    one.adapter(over).published("terminated").to_client(over).refuses_client(2, command, "has ended before")
+    one.adapter_answers(command).silence()  # too late
+    one.adapter_answers("threads").to_client(response(3, "threads"))
