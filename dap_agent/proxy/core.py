@@ -51,6 +51,7 @@ class Proxy:
     Attributes:
         on_request: a client's request; returns what to send the adapter instead, or the effects that are all of it.
         on_response: the adapter's answer and the client's request it answers; returns what the client is shown.
+        on_answered: called after the client was told the adapter's answer.
         on_reverse: a request of the adapter; returns what the client is asked instead, or all the effects.
         on_reverse_answer: the client's answer to such a request; returns effects after it is passed on.
         shown: an event; returns what the client is shown instead, or the effects that are all of it.
@@ -65,6 +66,7 @@ class Proxy:
         self.gone: str | None = None
         self.on_request: dict[str, Callable[[Frame], Frame | list[Effect]]] = {}
         self.on_response: dict[str, Callable[[Frame, Message], Frame]] = {}
+        self.on_answered: dict[str, Callable[[bool], list[Effect]]] = {}
         self.on_reverse: dict[str, Callable[[Frame], Frame | list[Effect]]] = {}
         self.on_reverse_answer: dict[str, Callable[[Frame, Message], list[Effect]]] = {}
         self.shown: dict[str, Callable[[Frame], Frame | list[Effect]]] = {}
@@ -396,7 +398,8 @@ class Proxy:
         except InvalidMessage as error:
             return [*effects, self._to_client(error_response(route.client_seq, route.command, error.message))]
         self._client_seq += 1
-        return [*effects, ToClient(body)]
+        after = self.on_answered.get(route.command)
+        return [*effects, ToClient(body), *(after(frame.success) if after is not None else ())]
 
     @staticmethod
     def _policy_response(then: "Callable[[Message | None], list[Effect]]", frame: Frame) -> list[Effect]:

@@ -80,6 +80,8 @@ class Editor:
             exceptionInfo=lambda frame, _: oddities.clean_exception(frame) if self.options.enabled else frame,
             stackTrace=lambda frame, _: oddities.clean_stack(frame) if self.options.enabled else frame,
         )
+        # debugpy#672: the adapter would wait until the client hangs up
+        core.on_answered["disconnect"] = lambda success: [HangUp()] if success and self.options.enabled else []
         core.on_reverse["startDebugging"] = self._child
         core.on_reverse_answer["startDebugging"] = self._child_answered
         core.shown.update(
@@ -116,6 +118,8 @@ class Editor:
         if arguments != given:
             frame = Frame.of({**frame.message, "arguments": arguments})
         effects = [effect for text in complaints for effect in self._say(text)]
+        if self.options.enabled and oddities.hides_children(frame.name, arguments):
+            effects += self._say(oddities.HIDDEN_CHILDREN, category="console")
         process_id = oddities.child_process(arguments)
         if frame.name == "attach" and process_id is not None:
             effects.append(Attached(process_id))
@@ -137,8 +141,8 @@ class Editor:
         self._started = self._started or frame.success
         return frame
 
-    def _say(self, text: str) -> list[Effect]:
-        return self.core.tell_client(event("output", {"category": "important", "output": f"dap-agent: {text}\n"}))
+    def _say(self, text: str, category: str = "important") -> list[Effect]:
+        return self.core.tell_client(event("output", {"category": category, "output": f"dap-agent: {text}\n"}))
 
     # Stops
 

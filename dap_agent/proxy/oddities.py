@@ -143,6 +143,17 @@ def _through_us(entry: Any, ours: Mapping[Address, Address]) -> Any:
     return {**entry, "host": host, "port": port}
 
 
+HIDDEN_CHILDREN = (
+    "debugpy does not report the child processes of a process that was attached to by its id. "
+    "To debug a child, attach to it by its own id."
+)
+
+
+def hides_children(command: str, arguments: Mapping[str, Any]) -> bool:
+    """Whether children of the session will never be told of (debugpy#1266, #1536)."""
+    return command == "attach" and "processId" in arguments
+
+
 def ends_all_children(command: str) -> bool:
     """Whether the adapter itself ends the children when the root of a session begun by *command* has ended.
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from dap_agent.proxy import oddities
 from dap_agent.wire.messages import event, request, response
 
 from .conftest import OUR_SOCKETS, SOCKETS
@@ -93,7 +94,7 @@ def test_children_outlive_an_attached_parent(session):
     one.adapter(over).published("terminated").to_client(over)
     one.client(request("disconnect", {"terminateDebuggee": True}, seq=3))
     one.to_adapter(request("disconnect", {"terminateDebuggee": True}))  # the user wants the end of all
-    one.adapter_answers("disconnect").to_client(response(3, "disconnect"))
+    one.adapter_refuses("disconnect", "no").to_client(refusal(3, "disconnect", "no"))
     one.client(request("disconnect", {}, seq=4)).to_client(response(4, "disconnect")).hangs_up()
 
 
@@ -105,6 +106,7 @@ def test_disconnect_goes_to_the_adapter_when_no_child_can_outlive_it(session, co
     over = event("terminated")
     one.adapter(over).published("terminated").to_client(over)
     one.client(request("disconnect", {}, seq=3)).to_adapter(request("disconnect", {}))
+    one.adapter_answers("disconnect").to_client(response(3, "disconnect")).hangs_up()
 
 
 @pytest.mark.parametrize("command", ["launch", "attach"])
@@ -115,3 +117,11 @@ def test_a_program_that_dies_before_it_is_configured_leaves_no_request_open(sess
     one.adapter(over).published("terminated").to_client(over).refuses_client(2, command, "has ended before")
     one.adapter_answers(command).silence()  # too late
     one.adapter_answers("threads").to_client(response(3, "threads"))
+
+
+def test_that_children_stay_hidden_is_told(session):
+    one = session(spawned=False).client(request("attach", {"processId": 5}, seq=2))
+    text = "dap-agent: " + oddities.HIDDEN_CHILDREN + "\n"
+    one.to_client(event("output", {"category": "console", "output": text})).to_adapter(
+        request("attach", {"processId": 5})
+    )
