@@ -20,7 +20,9 @@ def _ends(why: str, *handled: str) -> Rule:
     """The failure ends there, but for exceptions (qualified names) that mean something else to the framework."""
 
     def rule(frame: Any, inner: Any, raised: Raised) -> Any:
-        return Effect("handled", why) if handled and raised.named(*handled) else Effect("ends", why)
+        if handled and raised.named(*handled):
+            return Effect("handled", why)
+        return Effect("ends", why, sure=not handled or raised.type is not None)
 
     return rule
 
@@ -46,7 +48,7 @@ _PYTEST_OUTCOMES = (  # pytest says that some of its classes are builtins
 def _pytest_phase(frame: Any, inner: Any, raised: Raised) -> Any:
     if raised.named(*_PYTEST_OUTCOMES):
         return Effect("handled", "an outcome of pytest")
-    return Effect("ends", "the test fails")
+    return Effect("ends", "the test fails", sure=raised.type is not None)
 
 
 def _pytest_call(frame: Any, inner: Any, raised: Raised) -> Any:
@@ -77,7 +79,7 @@ def _unittest_run(frame: Any, inner: Any, raised: Raised) -> Any:
         attributes = reading.class_dict(holder) if isinstance(holder, type) else getattr(holder, "__dict__", {})
         if reading.lookup(attributes, "__unittest_expecting_failure__") is True:
             return Effect("maybe", "a test that is expected to fail")
-    return Effect("ends", "the test fails")
+    return Effect("ends", "the test fails", sure=raised.type is not None)
 
 
 def _flask(frame: Any, inner: Any, raised: Raised) -> Any:
@@ -93,14 +95,14 @@ def _flask(frame: Any, inner: Any, raised: Raised) -> Any:
                 for cls, _ in reading.entries(by_class, None):
                     if issubclass(type(cls), type) and raised.caught_by((cls,)) is not False:
                         return Effect("handled", "an error handler of the application")
-    return Effect("ends", "Flask answers 500")
+    return Effect("ends", "Flask answers 500", sure=raised.type is not None)
 
 
 def _starlette(frame: Any, inner: Any, raised: Raised) -> Any:
     if raised.named("starlette.exceptions.HTTPException"):
         return Effect("handled", "an HTTP error")
     handlers = Scope.of_frame(frame).look_up("exception_handlers")
-    if not issubclass(type(handlers), dict):
+    if raised.type is None or not issubclass(type(handlers), dict):
         return Effect("maybe", "Starlette's exception handlers")
     for cls, _ in reading.entries(handlers, None):
         if issubclass(type(cls), type) and raised.caught_by((cls,)) is not False:
@@ -246,29 +248,36 @@ def _operation(frame: Any) -> str:
 
 
 def _attribute_lost(frame: Any, inner: Any, name: str, record: guards.Code) -> Effect:
+    """An AttributeError comes out of *inner*: whoever has looked for the attribute may have wanted to know no more."""
     operation = _operation(frame)
     if operation == "IMPORT_FROM":
         return Effect("becomes", "from ... import", ImportError)
-    if "CALL" in operation:
-        for call in _calls_at(record, frame.f_lasti):
-            if not isinstance(call.func, ast.Name) or len(call.args) < 2:
-                continue
+    if operation.startswith("IMPORT_") and not inner.f_globals.get("__name__", "").startswith(("importlib", "_frozen")):
+        return Effect("handled", "a module that is asked for what it may not have")
+    calls = _calls_at(record, frame.f_lasti) if "CALL" in operation else []
+    for call in calls:
+        if getattr(call.func, "attr", getattr(call.func, "id", None)) == name:
+            return PASS  # called by its name, not for an attribute
+    for call in calls:
+        if isinstance(call.func, ast.Name) and len(call.args) > 1:
             function = value_of(call.func, Scope.of_frame(frame))
             asked = call.args[1].value if isinstance(call.args[1], ast.Constant) else None
             silent = function is hasattr or (function is getattr and len(call.args) == 3)
             if silent and (name in _PROBES or name == asked or asked is None):
                 return Effect("handled", "%s()" % call.func.id)
-        if name in _PROBES[:2] and _asked_for_dunder(inner):
-            return Effect("maybe", "a special method that is looked for")
-        return PASS
-    if name != "__getattr__" and ("ATTR" in operation or "METHOD" in operation) and inner.f_code.co_argcount:
-        receiver = Scope.of_frame(inner).look_up(inner.f_code.co_varnames[0])
-        fallback = reading.class_attribute(type(receiver), "__getattr__") if receiver is not UNKNOWN else UNKNOWN
-        if fallback is not UNKNOWN:
-            return Effect("maybe", "__getattr__ is asked next")
     if name in _PROBES[:2] and _asked_for_dunder(inner):
         return Effect("maybe", "a special method that is looked for")
+    looked_up = "ATTR" in operation or "METHOD" in operation or any(_is_getattr(call) for call in calls)
+    if name != "__getattr__" and (looked_up or name == "__getattribute__") and inner.f_code.co_argcount:
+        receiver = Scope.of_frame(inner).look_up(inner.f_code.co_varnames[0])
+        if receiver is not UNKNOWN and reading.class_attribute(type(receiver), "__getattr__") is not UNKNOWN:
+            kind = "handled" if name == "__getattribute__" else "maybe"
+            return Effect(kind, "__getattr__ is asked next")
     return PASS
+
+
+def _is_getattr(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Name) and call.func.id == "getattr"
 
 
 def _asked_for_dunder(inner: Any) -> bool:

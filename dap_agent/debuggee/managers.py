@@ -14,6 +14,8 @@ from .statics import UNKNOWN, Bound, Scope
 _DEPTH = 5  # functions that return what another one has made
 _PASSING = {  # their __exit__ never swallows, which can't be seen from its text
     ("unittest.mock", "_patch"),
+    ("anyio._core._tasks", "CancelScope"),  # swallows a cancellation, and that is never judged
+    ("anyio._backends._asyncio", "CancelScope"),
     ("unittest.mock", "_patch_dict"),
     ("asyncio.runners", "Runner"),
     ("asyncio.timeouts", "Timeout"),
@@ -24,6 +26,12 @@ _PASSING = {  # their __exit__ never swallows, which can't be seen from its text
     ("socketserver", "BaseServer"),
     ("_pytest.recwarn", "WarningsRecorder"),
     ("_pytest.recwarn", "WarningsChecker"),
+}
+_PASSING_MAKERS = {  # functions and methods whose managers do the same
+    ("fastapi.telemetry._api", "_operation"),
+    ("anyio._backends._asyncio", "current_default_thread_limiter"),
+    ("anyio._core._tasks", "fail_after"),
+    ("anyio._core._tasks", "move_on_after"),
 }
 _STACKS = {("contextlib", "ExitStack"), ("contextlib", "AsyncExitStack")}
 _EXPECTING = {
@@ -49,6 +57,9 @@ def _of_expression(node: Any, scope: Scope, raised: Raised, is_async: bool, targ
         return joined(
             [_of_expression(branch, scope, raised, is_async, target, depth) for branch in (node.body, node.orelse)]
         )
+    if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or):
+        usable = [part for part in node.values if statics.value_of(part, scope) is not None]
+        return joined([_of_expression(part, scope, raised, is_async, target, depth) for part in usable])
     if isinstance(target, ast.Name):
         entered = scope.look_up(target.id)
         if entered is not UNKNOWN and _known_name(type(entered)) in _STACKS:
@@ -77,7 +88,7 @@ def _of_call(node: ast.Call, scope: Scope, raised: Raised, is_async: bool, depth
         module, name = called.__module__, called.__name__
         if name == "raises" and module in ("_pytest.python_api", "_pytest.raises"):
             return _expected(node, scope, raised, "pytest.raises")
-        if name in ("warns", "deprecated_call") and module == "_pytest.recwarn":
+        if (name in ("warns", "deprecated_call") and module == "_pytest.recwarn") or (module, name) in _PASSING_MAKERS:
             return PASS
         return _of_function(called, UNKNOWN, raised, is_async, depth)
     if type(called) in (types.BuiltinFunctionType, types.MethodDescriptorType):
@@ -87,6 +98,8 @@ def _of_call(node: ast.Call, scope: Scope, raised: Raised, is_async: bool, depth
 
 def _of_method(called: Bound, node: ast.Call, scope: Scope, raised: Raised, is_async: bool, depth: int) -> Effect:
     name = called.function.__name__
+    if (called.function.__module__, name) in _PASSING_MAKERS:
+        return PASS
     if called.function.__module__ == "unittest.case":
         if name in ("assertRaises", "assertRaisesRegex"):
             return _expected(node, scope, raised, name)

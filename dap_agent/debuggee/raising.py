@@ -69,8 +69,7 @@ def _debugger() -> Any:
 
 class _Filter:
     def __init__(self, debugger: Any) -> None:
-        from _pydevd_bundle.pydevd_breakpoints import ExceptionBreakpoint
-
+        breakpoints = sys.modules["_pydevd_bundle.pydevd_breakpoints"]  # there, as the debugger is
         self.debugger = debugger
         self.asked = 0
         self.stops = 0
@@ -81,8 +80,8 @@ class _Filter:
         self._stock_get = debugger.get_exception_breakpoint
         self._stock_exclude = debugger.exclude_exception_by_filter
         self._stock_changed = debugger.on_breakpoints_changed
-        # a class of its own: what it is told of the exception is all that the client's user sees of the filter
-        self._breakpoint = ExceptionBreakpoint("BaseException", None, None, 1, 0, 0, 0, 0)
+        # of pydevd's own options none is needed: `_exclude` decides
+        self._breakpoint = breakpoints.ExceptionBreakpoint("BaseException", None, None, 1, 0, 0, 0, 0)
 
     def ignore(self, types: Iterable[str], modules: Iterable[str]) -> None:
         self._types = frozenset(types)

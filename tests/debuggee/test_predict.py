@@ -116,7 +116,7 @@ def judged(python: Path, bundle: Path, folder: Path, programs: list[Program], ho
 
 
 def test_corpus(python: Path, bundle_file: Path, tmp_path: Path) -> None:
-    programs = [program for program in corpus() if not program.name.startswith("pytest_")]
+    programs = [program for program in corpus() if not program.name.startswith(("pytest_", "frameworks_"))]
     assert len(programs) > 150
     score = judged(python, bundle_file, tmp_path, programs, "run")
     assert score.precision == 1, score.told(python)
@@ -132,6 +132,22 @@ def test_corpus_under_pytest(
     programs = [program for program in corpus() if program.name.startswith("pytest_")]
     score = judged(with_packages(python, ("pytest",)), bundle_file, tmp_path, programs, "pytest")
     assert (score.precision, score.recall) == (1, 1), score.told(python)
+
+
+FRAMEWORKS = ("flask", "starlette", "fastapi", "httpx", "django", "celery", "aiohttp", "tornado")
+
+
+@pytest.mark.network
+def test_corpus_of_frameworks(
+    all_interpreters: dict[str, str],
+    bundle_file: Path,
+    tmp_path: Path,
+    with_packages: Callable[[Path, tuple[str, ...]], Path],
+) -> None:
+    newest = Path(all_interpreters[max(all_interpreters, key=lambda version: int(version.partition(".")[2]))])
+    programs = [program for program in corpus() if program.name.startswith("frameworks_")]
+    score = judged(with_packages(newest, FRAMEWORKS), bundle_file, tmp_path, programs, "run")
+    assert (score.precision, score.recall) == (1, 1), score.told(newest)
 
 
 @pytest.mark.parametrize("version", ["3.8", "3.11", "3.12", "3.13"])
