@@ -3,13 +3,11 @@
 Frameworks are prepared only if the program uses them: nothing is imported that the program does not import itself.
 """
 
-import importlib.abc
-import importlib.util
 import sys
 from typing import Any, Callable, Dict
 
 
-class _Finder(importlib.abc.MetaPathFinder):
+class _Finder:  # not one of importlib.abc: that alone imports a hundred modules (3.12)
     def __init__(self) -> None:
         self.waiting: Dict[str, Callable[[Any], None]] = {}
 
@@ -17,14 +15,16 @@ class _Finder(importlib.abc.MetaPathFinder):
         callback = self.waiting.pop(fullname, None)
         if callback is None:
             return None
-        spec = importlib.util.find_spec(fullname)
-        if spec is None or spec.loader is None or not hasattr(spec.loader, "exec_module"):
-            return spec
-        spec.loader = _Loader(spec.loader, callback)
-        return spec
+        for finder in sys.meta_path:
+            spec = finder.find_spec(fullname, path, target) if finder is not self else None
+            if spec is not None:
+                if hasattr(spec.loader, "exec_module"):
+                    spec.loader = _Loader(spec.loader, callback)  # type: ignore[assignment]
+                return spec
+        return None
 
 
-class _Loader(importlib.abc.Loader):
+class _Loader:
     """Stands before the real loader for the time of one import, then gives the spec its loader back."""
 
     def __init__(self, real: Any, callback: Callable[[Any], None]) -> None:

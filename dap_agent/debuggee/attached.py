@@ -32,7 +32,7 @@ def enter(settings: Dict[str, Any]) -> None:
         settings["host"], settings["port"], settings["debugpy"], None, _alive(settings), running=True
     ):
         return  # dap-agent has gone meanwhile, and with it everybody to tell
-    bridge.when_disposed(detach)
+    bridge.when_over(detach)
 
 
 def _alive(settings: Dict[str, Any]) -> Callable[[], bool]:
@@ -90,12 +90,19 @@ def detach() -> None:
         children.forget()
         net.take_in()
         api.set_stop(None)
-        tracing.leave()
+        tracing.untrace()
 
 
 def pausable() -> None:
-    """What a pause needs; to be called before it."""
-    tracing.make_pausable()
+    """What a pause needs; to be called before it. A program that has debugpy listening is traced by that."""
+    if _settings is not None:
+        tracing.make_pausable()
+
+
+def unpause() -> None:
+    """Take a pause back: no thread has reached it, and none shall any more."""
+    bridge.withdraw_pause()
+    tracing.untrace()
 
 
 def paused() -> Dict[str, Any]:

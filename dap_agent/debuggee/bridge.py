@@ -91,8 +91,7 @@ def connect(
         stop_tracing()
         return False
     adopt()
-    if not running:
-        _let_go()
+    _let_go()
     return True
 
 
@@ -101,9 +100,7 @@ def _let_go() -> None:
 
     With a debugger there pytest-timeout is switched off, and the program can use none itself.
     """
-    from _pydev_bundle import pydev_monkey  # type: ignore[import-not-found,unused-ignore]
-
-    pydev_monkey.undo_patch_thread_modules()
+    sys.modules["_pydev_bundle.pydev_monkey"].undo_patch_thread_modules()
     _give_settrace_back()
     if sys.version_info >= (3, 12):
         from _pydevd_sys_monitoring import pydevd_sys_monitoring
@@ -128,7 +125,7 @@ def _monitoring() -> Iterator[None]:
 
 @contextlib.contextmanager
 def own_tracing() -> Iterator[None]:
-    """Take the program's tracers (coverage) out of our way and give them back: pydevd's may take their place meanwhile."""
+    """Take the program's tracers (coverage) out of our way and give them back: pydevd's may be in their place."""
     hooks = threading._trace_hook, threading._profile_hook  # type: ignore[attr-defined]
     _set_thread_hooks(None, None)
     trace, frames = sys.gettrace(), []
@@ -275,7 +272,7 @@ class _NoTimeouts:
 
 
 def _keep_main_thread_alive() -> None:
-    """pydevd ends the session when the main thread has run out; but exit functions come after that, and may fail too."""
+    """pydevd ends the session when the main thread has run out; exit functions come after that, and may fail too."""
     import pydevd
 
     main, stock = threading.main_thread(), pydevd.is_thread_alive
@@ -303,7 +300,7 @@ def stop_tracing() -> None:
 
         # pydevd replaces sys.settrace by a function that warns on stderr; this is the real one
         pydevd_tracing.TracingFunctionHolder._original_tracing(None)
-        threading.settrace(None)  # type: ignore[arg-type]
+        threading.settrace(None)
 
 
 def stop(exc_type: Type[BaseException], exc: BaseException, tb: Optional[TracebackType], message: str) -> None:
@@ -387,7 +384,7 @@ def _debugger() -> Any:
 
 
 def _forget_parents_debugger() -> None:
-    """In a fork's child: the parent's debugger object is a copy without threads; start anew (pydevd.settrace_forked)."""
+    """In a fork's child: the parent's debugger is a copy without threads; start anew (pydevd.settrace_forked)."""
     import pydevd
 
     pydevd.settrace_forked(setup_tracing=False)
@@ -438,19 +435,31 @@ def withdraw_pause() -> None:
         resume_threads("*")
 
 
-def when_disposed(callback: Callable[[], None]) -> None:
-    """Call *callback* when the session ends, on which side ever: its socket is closed if dap-agent was killed."""
+def when_over(callback: Callable[[], None]) -> None:
+    """Call *callback* when the session ends, on which side ever, and let go of the adapter then.
+
+    After dap-agent was killed, the adapter would wait until this process ends (debugpy/adapter/__main__.py).
+    """
     debugger = _debugger()
     if debugger is None:
         return
-    stock = debugger.dispose_and_kill_all_pydevd_threads
+    stock_dispose, stock_disconnect = debugger.dispose_and_kill_all_pydevd_threads, debugger.on_disconnect
 
     def dispose(*args: Any, **kwargs: Any) -> None:
         try:
-            stock(*args, **kwargs)
+            stock_dispose(*args, **kwargs)
         finally:
             callback()
 
+    def disconnect() -> None:
+        stock_disconnect()
+        # a little later: the request has yet to be answered
+        timer = threading.Timer(0.3, debugger.dispose_and_kill_all_pydevd_threads)
+        timer.daemon = True
+        timer.is_pydev_daemon_thread = timer.pydev_do_not_trace = True  # type: ignore[attr-defined]
+        timer.start()
+
+    debugger.on_disconnect = disconnect
     debugger.dispose_and_kill_all_pydevd_threads = dispose
 
 

@@ -201,7 +201,7 @@ def _spawning_with_bootstrap(spawn: Callable[..., int], search: bool) -> Callabl
 
 
 def _after_fork() -> None:
-    """A fork's child is a process of its own: its stacks go to a file of its own, its debugger comes when it crashes."""
+    """A fork's child is a process of its own: its stacks go to its own file, its debugger comes when it crashes."""
     if getattr(_spawning, "now", False):
         return  # between fork and exec (preexec_fn)
     net.open_dump()

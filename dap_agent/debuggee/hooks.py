@@ -1,6 +1,6 @@
 """Where an exception that nobody handles comes to light, and the stop that is made there.
 
-debugpy's own filters miss pytest, multiprocessing, fire-and-forget tasks, RecursionError below 3.12 and SyntaxError, stop
+debugpy's own filters miss pytest, multiprocessing, forgotten tasks, RecursionError below 3.12 and SyntaxError, stop
 several times for one exception, and stop for SystemExit (debugpy#111, #565, #756, #1873). So the places themselves
 report: each takes the exception when the interpreter or the framework has given up on it, once.
 """
@@ -33,7 +33,8 @@ _connect: Optional[Callable[[], bool]] = None
 _active = True
 
 LOGGERS = ("asyncio", "concurrent.futures", "django.request", "uvicorn.error", "gunicorn.error", "hypercorn.error",
-           "tornado.application", "aiohttp.server", "celery.app.trace", "werkzeug", "waitress", "sanic.error")  # fmt: skip
+           "tornado.application", "aiohttp.server", "celery.app.trace", "werkzeug",
+           "waitress", "sanic.error")  # fmt: skip
 """Loggers to which a server or a scheduler reports an exception of user code that it has swallowed."""
 
 _BELOW = tuple(name + "." for name in LOGGERS)
@@ -236,7 +237,7 @@ def _watch_atexit() -> None:
         return func
 
     register.__doc__ = stock.__doc__
-    atexit.register = register  # type: ignore[assignment]
+    atexit.register = register
 
 
 def _watch_event_loops(module: Any) -> None:
@@ -345,4 +346,4 @@ def _logs_for_others(record: Any) -> bool:
     if record.name in LOGGERS or record.name.startswith(_BELOW):
         return True
     # Flask logs with the application's own logger
-    return os.path.basename(os.path.dirname(record.pathname)) == "flask" and record.funcName == "log_exception"
+    return bool(os.path.basename(os.path.dirname(record.pathname)) == "flask" and record.funcName == "log_exception")

@@ -55,7 +55,7 @@ def _cwd() -> str:
 
 
 def open_dump() -> None:
-    """Let faulthandler write the stacks of this very process to a file of its own, if the program has not enabled it."""
+    """Let faulthandler write the stacks of this very process to a file of ours, if the program has not enabled it."""
     if _folder is None:
         return
     if faulthandler.is_enabled() and not _dump:

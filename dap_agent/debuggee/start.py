@@ -13,7 +13,7 @@ def start(settings: Dict[str, Any]) -> None:
     """Make this process a debuggee.
 
     Args:
-        settings: `host` and `port` of the adapter, `debugpy` (the folder of the package), `folder` (private, for what the
+        settings: `host` and `port` of the adapter, `debugpy` (the folder of the package), `folder` (for what the
             net catches), `bootstrap` and `config` (for children), `root` (pid of the first process, None in that one),
             `alive` (a file that dap-agent holds locked as long as it lives), `imported` (modules there were before).
     """

@@ -32,17 +32,21 @@ def suppressed() -> Iterator[None]:
 
 
 def make_pausable() -> None:
-    """Let a pause reach the threads that run: below 3.12 only a traced thread sees it, and none is traced so far."""
+    """Let a pause reach the threads that run: only traced ones see it, and none is traced so far."""
     global _traced
-    if sys.version_info >= (3, 12):
-        return
     import pydevd
-    import pydevd_tracing
 
     debugger = pydevd.get_global_debugger()
     if debugger is None:
         return
     _traced = True
+    if sys.version_info >= (3, 12):
+        from _pydevd_sys_monitoring import pydevd_sys_monitoring
+
+        pydevd_sys_monitoring.start_monitoring(all_threads=True)
+        return
+    import pydevd_tracing
+
     pydevd_tracing.set_trace_to_threads(debugger.trace_dispatch, _program_threads(), create_dummy_thread=False)
 
 
@@ -52,30 +56,26 @@ def _program_threads() -> List[int]:
     return [thread.ident for thread in threads if thread.ident is not None]
 
 
-def leave() -> None:
-    """Take the debugger's events out of the program's threads: after a session it runs as fast as before."""
+def untrace() -> None:
+    """Undo `make_pausable`; below 3.12 in each thread with the next function that it calls or line that it runs."""
     global _traced
-    if "pydevd" not in sys.modules:
+    if not _traced:
         return
+    _traced = False
     if sys.version_info >= (3, 12):
         from _pydevd_sys_monitoring import pydevd_sys_monitoring
 
         pydevd_sys_monitoring.stop_monitoring(all_threads=True)
         return
     import pydevd_tracing
-    from _pydev_bundle import pydev_monkey  # type: ignore[import-not-found]
 
-    if _traced:
-        _traced = False
-        for innermost in sys._current_frames().values():
-            frame: Optional[FrameType] = innermost
-            while frame is not None:
-                if frame.f_trace is not None:
-                    frame.f_trace = _untrace
-                frame = frame.f_back
-        pydevd_tracing.set_trace_to_threads(_untrace, _program_threads(), create_dummy_thread=False)
-    pydev_monkey.undo_patch_thread_modules()
-    pydevd_tracing.restore_sys_set_trace_func()
+    for innermost in sys._current_frames().values():
+        frame: Optional[FrameType] = innermost
+        while frame is not None:
+            if frame.f_trace is not None:
+                frame.f_trace = _untrace
+            frame = frame.f_back
+    pydevd_tracing.set_trace_to_threads(_untrace, _program_threads(), create_dummy_thread=False)
 
 
 def _untrace(frame: FrameType, event: str, arg: Any) -> None:

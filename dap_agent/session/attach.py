@@ -114,7 +114,7 @@ def preflight(
 
 def _namespace(home: Path) -> str:
     try:
-        return os.readlink(home / "ns/mnt")
+        return str((home / "ns/mnt").readlink())
     except OSError:
         return ""
 

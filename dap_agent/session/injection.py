@@ -8,8 +8,8 @@ Three things make it safe for a process that is somebody else's work:
 * Nothing is called that may need a lock of the stopped thread's: no dlopen, no malloc. The text goes to a page of its
   own (mmap), and the interpreter's own C API does the rest, so no library has to fit to the process.
 * A thread that holds the interpreter's lock may be anywhere in C code. It only gets a pending call, which it makes
-  between two bytecodes (`Py_AddPendingCall`). Only a thread that sleeps in the kernel without the lock is called through
-  at once (`PyGILState_Ensure`): its next bytecode may be hours away.
+  between two bytecodes (`Py_AddPendingCall`). Only a thread that sleeps in the kernel without the lock is called
+  through at once (`PyGILState_Ensure`): its next bytecode may be hours away.
 """
 
 import asyncio
@@ -236,14 +236,14 @@ async def rehearse(tool: Tool, folder: Path) -> None:
         with contextlib.suppress(ConnectionError):  # the child has died of it: said below
             child.stdin.write(b"x")
             await child.stdin.drain()
-        try:
-            said = await asyncio.wait_for(child.stdout.read(), 2.0)
-        except asyncio.TimeoutError:
-            said = b""  # it hangs
+        said = await asyncio.wait_for(child.stdout.read(), 2.0)
+        await child.wait()  # asyncio complains of a child that is killed before it was waited for
+    except asyncio.TimeoutError:
+        said = b""  # it hangs
     finally:
-        with contextlib.suppress(ProcessLookupError):
+        if child.returncode is None:
             child.kill()
-        await child.wait()
+            await child.wait()
     lines = said.decode(errors="replace").split("\n")[:-1]
     harm = [line for line in lines if line not in ("called", "unharmed")]
     if harm:

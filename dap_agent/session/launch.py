@@ -210,7 +210,7 @@ class Debuggee:
         await root.evaluate(f"exec({payload.bundle()!r}, {{}})")
         await root.ask("attach")
         self._attached = True
-        self._start(self._watch(proxy))
+        self._start(self._watch(root))
 
     async def attach_entered(self, enter: Callable[[Path], Coroutine[Any, Any, None]]) -> None:
         """Take up a running program that is made to connect to us.
@@ -234,7 +234,7 @@ class Debuggee:
         assert self._root is not None
         await self._root.ask("attach")
         self._attached = True
-        self._start(self._watch(self._root.proxy))
+        self._start(self._watch(self._root))
 
     async def pause(self) -> None:
         """Pause the program; the next event is its stop, with the stacks of all threads."""
@@ -292,7 +292,7 @@ class Debuggee:
         proxy = await ProxyServer.spawn(adapter_command())
         root = self._root = self._target(proxy)
         await root.initialize()
-        # attach with `listen`: the program is our own child, with our terminal, signals and exit status; a `launch` would
+        # attach with `listen`: the program is our own child, with our terminal, signals and exit status; `launch` would
         # put debugpy's launcher in between and turn its output into events
         attaching = self._start(
             root.attach(
@@ -344,15 +344,20 @@ class Debuggee:
             return [f"{self._root.proxy.gone} The program went on without the debugger."]
         if not self._root.connected and not any(self._folder.glob("process-*.json")):
             return [
-                "The program ran without the debugger, because its interpreter did not read PYTHONPATH (options -I, -E and "
+                "The program ran without the debugger, because its interpreter did not read PYTHONPATH (-I, -E and "
                 "-S switch that off) or ended before: crashes of it are not seen."
             ]
         return []
 
-    async def _watch(self, proxy: ProxyServer) -> None:
-        """The end of an attached program is the end of its session."""
-        await proxy.wait_closed()
-        self._events.put_nowait(Ended(None))
+    async def _watch(self, root: Target) -> None:
+        """The end of an attached program: its adapter says so, or goes with it."""
+        await root.over()
+        crashes: list[Snapshot] = []
+        failures: list[str] = []
+        if root.process_id is not None:
+            crashes, failures = await asyncio.to_thread(remains.collect, self._folder, root.process_id, None)
+        crashes = [found for found in crashes if _key(found) not in self._told]
+        self._events.put_nowait(Ended(None, tuple(PostMortem(found) for found in crashes), tuple(failures)))
 
     async def _take_pause(self, root: Target, thread_id: int) -> None:
         """Threads that wait in C code are never paused: then their stacks are taken while they wait."""

@@ -15,8 +15,8 @@ PACKAGE = "_dap_agent_debuggee"
 # when they are first needed. The standard library is imported past what the program has put in its place: a replaced
 # `builtins.__import__` or `open` (pyfakefs, lazy importers), a file of its own called `dis.py`.
 _LOADER = """
-def _install(name, sources):
-    import builtins, os, sys, threading
+def _install(name, sources, cache):
+    import builtins, marshal, os, sys, threading
     if name in sys.modules:
         return
     module_type = type(sys)
@@ -40,7 +40,7 @@ def _install(name, sources):
         module.__package__ = name
         module.__file__ = "<dap-agent>/debuggee/%s.py" % short
         module.__dict__["__builtins__"] = own_builtins
-        code = compile(sources[short], module.__file__, "exec", 0, True)
+        code = compiled(short, module.__file__)
         sys.modules[full] = module
         try:
             exec(code, module.__dict__)
@@ -49,6 +49,26 @@ def _install(name, sources):
             raise
         setattr(package, short, module)
         return module
+
+    def compiled(short, file):
+        # a program may have many children, and most of them never fail: they share what one has compiled
+        kept = os.path.join(cache or "", "%s-%s.code" % (sys.implementation.cache_tag, short))
+        part = "%s.%d" % (kept, os.getpid())
+        try:
+            if cache and exists(kept):
+                with real_open(kept, "rb") as stream:
+                    return marshal.loads(stream.read())
+        except OSError:
+            pass  # dap-agent has just gone and taken its folder along
+        code = compile(sources[short], file, "exec", 0, True)
+        try:
+            if cache and exists(cache):
+                with real_open(part, "wb") as stream:
+                    stream.write(marshal.dumps(code))
+                os.replace(part, kept)
+        except OSError:
+            pass  # the disk is full, or no descriptor is left: then the next one compiles again
+        return code
 
     def own_import(wanted, globals=None, locals=None, fromlist=(), level=0):
         if level:
@@ -85,7 +105,7 @@ def bundle() -> str:
     """Python source that, run by `exec(text, {})` in the debuggee, defines the package there, once.
 
     `api` and `start` are loaded at once, the other modules when they are first imported. Their file names are
-    `<dap-agent>/debuggee/NAME.py`.
+    `<dap-agent>/debuggee/NAME.py`. A global `cache` of the `exec` names a private folder for compiled modules.
     """
     from importlib.resources import files
 
@@ -95,7 +115,7 @@ def bundle() -> str:
         for entry in sorted(folder.iterdir(), key=lambda entry: entry.name)
         if entry.name.endswith(".py")
     }
-    return f"{_LOADER}\n_install({PACKAGE!r}, {texts!r})\n"
+    return f"{_LOADER}\n_install({PACKAGE!r}, {texts!r}, globals().get('cache'))\n"
 
 
 def install_expression() -> str:

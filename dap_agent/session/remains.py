@@ -15,17 +15,25 @@ CRASH_SIGNALS = frozenset(
 )
 """Deaths that the program's own doing causes; SIGTERM, SIGKILL and the like come from outside."""
 
+_FATAL = re.compile(r"Fatal Python error: (.*)")
+_FATAL_SIGNALS = {
+    "Segmentation fault": signal.SIGSEGV.value,
+    "Aborted": signal.SIGABRT.value,
+    "Floating point exception": signal.SIGFPE.value,
+    "Illegal instruction": signal.SIGILL.value,
+    **({"Bus error": signal.SIGBUS.value} if hasattr(signal, "SIGBUS") else {}),
+}
 _THREAD = re.compile(r"^(Current thread|Thread) (0x[0-9a-f]+)(?: \[(.*)\])? \(most recent call first\):")
 _FRAME = re.compile(r'^ {2}File "(.*)", line (\d+|\?\?\?) in (.*)$')
 
 
-def collect(folder: Path, process_id: int, exit_status: int) -> tuple[list[Snapshot], list[str]]:
+def collect(folder: Path, process_id: int, exit_status: int | None) -> tuple[list[Snapshot], list[str]]:
     """Read what the net in the debuggee (`debuggee/net.py`) has caught.
 
     Args:
         folder: dap-agent's private folder of the run.
         process_id: the program.
-        exit_status: how it ended, as in `subprocess`.
+        exit_status: how it ended, as in `subprocess`; None if nobody knows: it was not our child.
 
     Returns:
         The snapshots of crashes without a stop, and sentences on failures of ours inside the debuggee.
@@ -35,9 +43,18 @@ def collect(folder: Path, process_id: int, exit_status: int) -> tuple[list[Snaps
     for path in sorted(folder.glob("failure-*.json")):
         failure = _load(path)
         failures.append(f"dap-agent inside the program: {failure['what']}: {failure['error']}")
-    if -exit_status in CRASH_SIGNALS:
-        crashes.append(_death(folder, process_id, -exit_status))
+    number = _told_signal(folder, process_id) if exit_status is None else -exit_status
+    if number in CRASH_SIGNALS:
+        crashes.append(_death(folder, process_id, number))
     return crashes, failures
+
+
+def _told_signal(folder: Path, process_id: int) -> int:
+    """The signal by which a process has died, from the first line of faulthandler's dump; 0 without one."""
+    dump = folder / f"stacks-{process_id}.txt"
+    said = dump.read_text(encoding="utf-8", errors="replace") if dump.exists() else ""
+    found = _FATAL.match(said)
+    return _FATAL_SIGNALS.get(found[1], 0) if found else 0
 
 
 def _load(path: Path) -> dict[str, Any]:

@@ -32,6 +32,7 @@ class Target:
         self.proxy = proxy
         self.process_id: int | None = None
         self.terminated = False  # the adapter has said that the process is gone
+        self._gone = asyncio.Event()
         self._on_stop = on_stop
         self._on_child = on_child
         self._initialized = asyncio.Event()
@@ -109,9 +110,8 @@ class Target:
             InspectionError: the debuggee side answered that it cannot; the message says why.
             RequestFailed: no answer.
         """
-        return payload.parse_reply(
-            await self.evaluate(payload.call_expression(name, dict(arguments or {})), frame_id=frame_id, timeout=timeout)
-        )
+        expression = payload.call_expression(name, dict(arguments or {}))
+        return payload.parse_reply(await self.evaluate(expression, frame_id=frame_id, timeout=timeout))
 
     async def evaluate(self, expression: str, *, frame_id: int | None = None, timeout: float = ANSWER_TIMEOUT) -> str:
         """The untruncated result of *expression*: context `clipboard` is the only one that does not cut it."""
@@ -133,6 +133,15 @@ class Target:
             if error.reason == "timeout":
                 await self.proxy.close()
 
+    async def over(self) -> None:
+        """Return when the process is gone, or the session."""
+        ends = [asyncio.ensure_future(self._gone.wait()), asyncio.ensure_future(self.proxy.wait_closed())]
+        try:
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for end in ends:
+                end.cancel()
+
     async def detach(self) -> None:
         """End the session; the process goes on. Until it has connected there is nothing to end."""
         if not self.connected or self.terminated:
@@ -151,6 +160,7 @@ class Target:
                 self._on_child(body)
             case "terminated":
                 self.terminated = True
+                self._gone.set()
             case "process":
                 self.process_id = body.get("systemProcessId")
             case "output" if body.get("category") not in ("telemetry", "stdout"):
@@ -160,9 +170,15 @@ class Target:
 
 
 class LiveStop:
-    """A process paused at an exception: the `StoppedProgram` of the tools, over one evaluate per question."""
+    """A process paused at an exception: the `StoppedProgram` of the tools, over one evaluate per question.
 
-    def __init__(self, target: Target, thread_id: int, snapshot: Snapshot) -> None:
+    Args:
+        target: the process.
+        thread_id: of the thread that stands; None if none does, since all of them wait in C code.
+        snapshot: the picture taken of it.
+    """
+
+    def __init__(self, target: Target, thread_id: int | None, snapshot: Snapshot) -> None:
         self._target = target
         self._thread_id = thread_id
         self._epoch = target.proxy.epoch
@@ -188,6 +204,8 @@ class LiveStop:
     async def evaluate(self, frame: int, code: str, timeout: float = 5.0) -> dict[str, Any]:
         """See `StoppedProgram.evaluate`: runs in the thread that failed."""
         self._check()
+        if self._thread_id is None:
+            raise InspectionError("Nothing can be evaluated: every thread of the program waits in C code.")
         stack = await self._target.proxy.request(
             "stackTrace", {"threadId": self._thread_id, "startFrame": 0, "levels": 1}
         )
@@ -198,7 +216,7 @@ class LiveStop:
 
     async def resume(self) -> None:
         """Let the program go on; harmless if it has gone on already, or has ended."""
-        if self._epoch == self._target.proxy.epoch:
+        if self._thread_id is not None and self._epoch == self._target.proxy.epoch:
             await self._target.release(self._thread_id)
 
     async def until_over(self) -> str:

@@ -1,20 +1,27 @@
-"""A failing test is a stop, with the test's own exception and frames; debugpy's `uncaught` never fires there (debugpy#111)."""
+"""A failing test is a stop, with its own exception and frames; debugpy's `uncaught` never fires there (debugpy#111)."""
+
+import shutil
+from pathlib import Path
 
 import pytest
-
-from pathlib import Path
 
 PROGRAMS = Path(__file__).parent / "programs"
 
 
 @pytest.mark.network
 def test_each_failing_test_is_one_stop(player, python, with_packages):
+    shutil.copy(PROGRAMS / "test_sample.py", player.folder)  # away from our own conftest.py
     command = player.command(
-        with_packages(python, ("pytest",)), "-m", "pytest", "-q", "-p", "no:cacheprovider", str(PROGRAMS / "test_sample.py")
+        with_packages(python, ("pytest",)), "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_sample.py"
     )
     native = player.natively(command)
     story = player.play(command)
-    assert [stop.exception["type"] for stop in story.stops] == ["KeyError", "AssertionError", "RuntimeError", "AssertionError"]
+    assert [stop.exception["type"] for stop in story.stops] == [
+        "KeyError",
+        "AssertionError",
+        "RuntimeError",
+        "AssertionError",
+    ]
     assert [stop.user_frame["function"].rpartition(".")[2] for stop in story.stops] == [
         "lookup",
         "test_assertion",
@@ -56,7 +63,9 @@ def test_unittest_failures_stop_too(player, python):
 def test_failures_outside_of_tests(player, python, with_packages, conftest, options, kind, function):
     (player.folder / "conftest.py").write_text(conftest)
     (player.folder / "test_it.py").write_text("def test_fails():\n    {}['k']\n")
-    command = player.command(with_packages(python, ("pytest",)), "-m", "pytest", "-q", "-p", "no:cacheprovider", *options)
+    command = player.command(
+        with_packages(python, ("pytest",)), "-m", "pytest", "-q", "-p", "no:cacheprovider", *options
+    )
     native = player.natively(command)
     story = player.play(command)
     assert [stop.exception["type"] for stop in story.stops] == [kind]
@@ -98,8 +107,9 @@ def test_coverage_counts_on_after_a_stop(player, python, with_packages):
 
 @pytest.mark.network
 def test_the_captured_output_of_a_test_is_quoted(player, python, with_packages):
+    shutil.copy(PROGRAMS / "test_sample.py", player.folder)
     command = player.command(
-        with_packages(python, ("pytest",)), "-m", "pytest", "-q", str(PROGRAMS / "test_sample.py"), "-k", "test_bug"
+        with_packages(python, ("pytest",)), "-m", "pytest", "-q", "test_sample.py", "-k", "test_bug"
     )
     (stop,) = player.play(command).stops
     assert "said in the test" in stop.data["output"]["stdout"]

@@ -50,7 +50,7 @@ def _start():
         except (OSError, ValueError):
             payload = None  # dap-agent has just ended and taken its folder away
         if payload is not None:
-            exec(compile(payload, "<dap-agent>/payload.py", "exec"), {})
+            exec(compile(payload, "<dap-agent>/payload.py", "exec"), {"cache": settings["folder"]})
             settings.update(bootstrap=here, config=config, root=int(root) if root else None, imported=imported)
             sys.modules["_dap_agent_debuggee.start"].start(settings)
     _chain()
