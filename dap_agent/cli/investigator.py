@@ -1,6 +1,7 @@
 """From a stop to an outcome: the model, the workspace, the journal and the budget of one run."""
 
 import asyncio
+import os
 from collections.abc import Coroutine
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -45,6 +46,25 @@ class Finding:
     outcome: "Outcome"
     journal: "Journal"
     workspace: "Workspace"
+
+
+def root_of_attached(snapshot: "Snapshot") -> Path:
+    """The project of a program that somebody else started: found from the program if the failing code is in there."""
+    from dap_agent.fixes.workspace import find_root
+
+    process, frame = snapshot.data["process"], snapshot.user_frame
+    here = Path(process["cwd"])
+    program = here / (process["argv"] or [""])[0]
+    file = Path(frame["file"]).resolve() if frame else None
+    if file is None or not file.is_file():
+        return find_root(program if program.is_file() else here)
+    home = Path(os.path.expanduser("~")).resolve()  # noqa: PTH111 - Path.expanduser raises where a user has no home
+    for place in (program, here):
+        root = find_root(place)
+        # a folder above all projects would be the workspace of everything in it
+        if file.is_relative_to(root) and root not in (home, Path(root.anchor)):
+            return root
+    return find_root(file)
 
 
 class Investigator:
@@ -139,13 +159,9 @@ class Investigator:
             await self._backend.aclose()
 
     def _workspace(self, snapshot: "Snapshot") -> "Workspace":
-        from dap_agent.fixes.workspace import Workspace, find_root
+        from dap_agent.fixes.workspace import Workspace
 
-        root = self._root
-        if root is None:
-            frame = snapshot.user_frame
-            file = Path(frame["file"]) if frame else Path()
-            root = find_root(file if frame and file.is_file() else Path(snapshot.data["process"]["cwd"]))
+        root = self._root or root_of_attached(snapshot)
         return Workspace(root, also=self._settings.workspace[1:])
 
     def _python(self, snapshot: "Snapshot") -> Path:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from dap_agent.cli import attach, exit_status
+from dap_agent.cli.investigator import root_of_attached
 from dap_agent.cli.json_report import Report
 from dap_agent.cli.settings import load
 from dap_agent.cli.ui import PlainSink, Ui
@@ -107,3 +108,25 @@ def test_a_crash_without_a_stop_is_reported(now: bool, snapshot: Make, tmp_path:
     status, said, _ = run(tmp_path, FakeDebuggee([Ended(-11, (crash,))]), now=now)
     assert status == exit_status.CRASHED
     assert "the program ended with KeyError" in said
+
+
+def test_the_workspace_of_an_attached_program_is_the_programs_project(
+    snapshot: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    project = tmp_path / "project"
+    for name in ("app.py", "shop/pricing.py", "env/bin/server"):
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).touch()
+    inner = [{**frame, "file": str(project / "shop" / "pricing.py")} for frame in snapshot().data["frames"]]
+
+    def root(*argv: str, cwd: Path = project) -> Path:
+        return root_of_attached(snapshot(process={"pid": 1, "argv": list(argv), "cwd": str(cwd)}, frames=inner))
+
+    assert root("app.py") == project
+    assert root("env/bin/server") == project  # a script of an environment: the folder it was started in
+    assert root("") == root("-c") == root() == project
+    assert root("app.py", cwd=tmp_path / "elsewhere") == project / "shop"
+    assert root(cwd=tmp_path) == project / "shop"  # the home folder is nobody's project
+    inner[0]["file"] = str(tmp_path / "gone.py")
+    assert root("app.py") == project
