@@ -52,7 +52,7 @@ print("to stderr", file=sys.stderr, flush=True)
 if "fail" in sys.argv:
     {}["missing"]
 """
-NUMBERS = {"systemProcessId", "subProcessId", "processId", "port", "debugServer"}
+NUMBERS = {"systemProcessId", "subProcessId", "processId", "port", "debugServer", "variablesReference"}
 SHOWN_ONCE_STARTED = ("module", "debugpySockets")  # how many there are depends on timing
 
 
@@ -64,15 +64,17 @@ def programs(tmp_path):
 
 
 def neutral(value, key=""):
-    """Without process ids, ports, seconds and numbers of messages."""
+    """Without process ids, ports, seconds, handles and numbers of messages."""
     if isinstance(value, dict):
+        if {"id", "column", "source"} <= value.keys():  # a stack frame: its id is a handle, counted on as things happen
+            value = {**value, "id": "N"}
         return {
             name: neutral(part, name) for name, part in value.items() if name not in ("seq", "supportsRestartRequest")
         }
     if isinstance(value, list):
         return [neutral(part) for part in value]
     if isinstance(value, str):
-        return re.sub(r"\b\d{4,}\b|\d+\.\d+s", "N", value)
+        return re.sub(r"\b\d{4,}\b|\d+\.\d+s|(?<=Subprocess )\d+", "N", value)
     return "N" if key in NUMBERS and value else value
 
 
