@@ -75,15 +75,15 @@ class Journal:
         Raises:
             JournalError: the file cannot be made.
         """
-        folder = directory if directory is not None else directory_of_journals()
         now = datetime.now(timezone.utc)
-        path = folder / f"{now:%Y%m%dT%H%M%S}-{secrets.token_hex(4)}.jsonl"
+        name = f"{now:%Y%m%dT%H%M%S}-{secrets.token_hex(4)}.jsonl"
         try:
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            path = (directory if directory is not None else directory_of_journals()) / name
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
         except OSError as error:
             raise JournalError(
-                f"The journal {path} cannot be made ({error.strerror or error}); "
+                f"The journal {error.filename or name} cannot be made ({error.strerror or error}); "
                 "set DAP_AGENT_STATE_DIR to a folder you may write."
             ) from error
         journal = cls(path, os.fdopen(descriptor, "w", encoding="ascii"))

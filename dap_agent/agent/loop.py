@@ -14,7 +14,7 @@ from dap_agent.agent.journal import Journal
 from dap_agent.agent.outcome import Outcome, Status
 from dap_agent.agent.progress import OnProgress, Progress, ProgressKind
 from dap_agent.agent.proposing import Desk
-from dap_agent.agent.tools import Toolbox, ToolContext
+from dap_agent.agent.tools import TEST_TIMEOUT, Toolbox, ToolContext
 from dap_agent.agent.toolset import EVALUATE_IS_OFF, tools
 from dap_agent.models.base import (
     AssistantMessage,
@@ -274,6 +274,7 @@ class _Investigation:
         self.tell("tool", call_line(call), name=call.name, arguments=call.arguments)
         self.journal.write("call", turn=number, id=call.id, name=call.name, arguments=call.arguments, raw=call.raw)
         began = self.clock()
+        self.toolbox.context.test_timeout = max(1.0, min(TEST_TIMEOUT, self.meter.seconds_left))
         try:
             answer = await self.toolbox.call(call, number)
         except ProgramResumed as error:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 #: The most characters that one result puts into the history.
 RESULT_LIMIT = 8_000
 
+#: Seconds for one run of a test that the model asks for, if that much is left of the budget.
+TEST_TIMEOUT = 60.0
+
 
 class ToolError(DapAgentError):
     """The call cannot be answered; the message tells the model how to call right."""
@@ -46,7 +49,7 @@ class ToolContext:
     workspace: "Workspace"
     python: Path
     desk: "Desk | None" = None
-    test_timeout: float = 60.0
+    test_timeout: float = TEST_TIMEOUT
     snapshot: Snapshot = field(init=False)
 
     def __post_init__(self) -> None:

@@ -44,6 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit status (`exit_status`). If the program ended by a signal, this process does, too.
     """
+    _open_standard_streams()
     words = list(sys.argv[1:] if argv is None else argv)
     if words in (["--version"], ["-V"]):
         print(f"dap-agent {__version__}")
@@ -74,6 +75,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     if status < 0:
         _die_by(-status)
     return status
+
+
+def _open_standard_streams() -> None:
+    """Open what the caller has closed (`>&-`) on the null device, before a file or a socket of ours gets its number."""
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            opened = os.open(os.devnull, os.O_RDWR)
+            if opened != number:
+                os.dup2(opened, number)
+                os.close(opened)
+            os.set_inheritable(number, True)
+            setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115 - for the whole life of the process
 
 
 def _say(message: str) -> None:

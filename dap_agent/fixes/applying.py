@@ -235,7 +235,7 @@ def undo(workspace_root: Path, *, force: bool = False) -> Undone:
         if changed:
             raise UndoError(
                 f"Nothing was undone: {', '.join(changed)} changed since the fix {record.label!r} was applied. "
-                "Use force to restore the old files all the same."
+                "`dap-agent undo --force` restores the old files all the same."
             )
         try:
             record = record.write("undoing")

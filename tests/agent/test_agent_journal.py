@@ -200,3 +200,10 @@ def test_a_full_disk_ends_the_journal_and_not_the_investigation(kit: Any) -> Non
     journal = Journal(Path("j.jsonl"), Full())  # type: ignore[arg-type]
     fill(journal, kit)
     assert journal.trouble == "The journal j.jsonl is not complete: No space left on device."
+
+
+def test_a_state_folder_that_cannot_be_made_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("DAP_AGENT_STATE_DIR", str(tmp_path / "file" / "below"))
+    with pytest.raises(JournalError, match=r"below cannot be made .*set DAP_AGENT_STATE_DIR"):
+        Journal.create(tmp_path, model="m", command=[], headline="h")

@@ -305,6 +305,14 @@ async def test_a_syntax_error_is_proved_too(run: Any, kit: Any, good: dict[str, 
     assert outcome.proved, outcome.verdict
 
 
+async def test_a_test_gets_no_more_time_than_is_left(run: Any, kit: Any, untouched: None) -> None:
+    source = "import time\ndef test_x():\n    time.sleep(100)\n"
+    model = kit.Script(kit.calls(("run_test", {"source": source})), kit.say("a"))
+    outcome = await run(model, Budget(seconds=2))
+    assert outcome.status == "out-of-budget"
+    assert outcome.seconds < 30
+
+
 async def test_run_test_tells_whether_it_would_do(run: Any, kit: Any, untouched: None) -> None:
     passing = "def test_nothing():\n    assert True\n"
     wrong = "def test_x():\n    {}['a']\n"

@@ -52,7 +52,9 @@ def test_undo_says_why_it_does_not(project: Path, capsys: pytest.CaptureFixture[
     fix(project)
     (project / "app.py").write_text("x = 3\n")
     assert main(["undo", "--workspace", str(project)]) == exit_status.UNABLE
-    assert "changed since the fix" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert "changed since the fix" in err
+    assert "`dap-agent undo --force`" in err
     assert main(["undo", "--force"]) == 0
     assert (project / "app.py").read_text() == "x = 1\n"
 
@@ -224,6 +226,19 @@ def test_this_process_ends_by_the_programs_signal() -> None:
     code = "from dap_agent.cli import main; main._dispatch = lambda words: -{}; raise SystemExit(main.main(['x']))"
     for number in (signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV, signal.SIGINT):
         assert python(code.format(int(number))).returncode == -number
+
+
+def test_closed_standard_streams_are_opened_on_the_null_device(tmp_path: Path) -> None:
+    code = (
+        "import os, sys; from dap_agent.cli import main; main.main(['--help']); "
+        f"os.open({str(tmp_path / 'file')!r}, os.O_CREAT | os.O_WRONLY); "
+        "assert all(stream.closed is False for stream in (sys.stdin, sys.stdout, sys.stderr)); "
+        "raise SystemExit(os.system('exec 5<&0 6>&1 7>&2'))"
+    )
+    for closed in ("<&-", ">&-", "2>&-", "<&- >&- 2>&-"):
+        words = [sys.executable, "-c", code]
+        assert subprocess.run(f"{shlex.join(words)} {closed}", shell=True, check=False).returncode == 0, closed
+    assert (tmp_path / "file").read_bytes() == b""
 
 
 def test_a_bug_of_ours_is_one_sentence_with_the_traceback_in_a_file(private_state: Path) -> None:
