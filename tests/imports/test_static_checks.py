@@ -15,7 +15,9 @@ OURS = ["dap_agent", "tests"]
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
-    "words", [["mypy"], ["ruff", "check", *OURS], ["ruff", "format", "--check", *OURS]], ids=["types", "style", "format"]
+    "words",
+    [["mypy"], ["ruff", "check", *OURS], ["ruff", "format", "--check", *OURS]],
+    ids=["types", "style", "format"],
 )
 def test_the_tree_is_clean(words: list[str]) -> None:
     done = subprocess.run([sys.executable, "-m", *words], cwd=ROOT, capture_output=True, text=True, check=False)
