@@ -141,11 +141,12 @@ def running_file(path: Path) -> str:
     )
 
 
-async def inject(tool: Tool, pid: int, code: str, folder: Path) -> bool:
+async def inject(tool: Tool, pid: int, code: str, folder: Path, *, patient: bool = True) -> bool:
     """Have process *pid* run *code* in its main thread.
 
     Args:
         folder: for the files of the call.
+        patient: whether to rather wait for the end of a timed wait than to interrupt it twice.
 
     Returns:
         Whether it has run; otherwise it will, as soon as the main thread runs Python code.
@@ -154,7 +155,7 @@ async def inject(tool: Tool, pid: int, code: str, folder: Path) -> bool:
         ToolFailed: it was not run.
     """
     script, out, err = (folder / f"{tool.name}-{pid}.{kind}" for kind in ("script", "out", "err"))
-    direct = await asyncio.to_thread(_direct, tool, pid)
+    direct = await asyncio.to_thread(_direct, tool, pid, patient)
     script.write_text(tool.script(pid, code, direct), encoding="ascii")
     with out.open("wb") as stdout, err.open("wb") as stderr:
         # in a session of its own and with files for its output: our death must not stop it in the middle of a call
@@ -287,15 +288,16 @@ def _complaint(text: str) -> str:
     return f'it said "{said}"' if said else "it ended without a word"
 
 
-def _direct(tool: Tool, pid: int, proc: Path = Path("/proc")) -> str:
+def _direct(tool: Tool, pid: int, patient: bool, proc: Path = Path("/proc")) -> str:
     """The condition for calling through a sleeping main thread at once."""
     asleep, busy = _watch(pid, proc)
     if not asleep:
         return "0"
-    if not busy or tool.name == "gdb":
+    if not busy or tool.name == "gdb" or not patient:
         return "1"
-    # lldb lets the calling thread run alone for 0.25 s and then interrupts it. If it waits for the interpreter's lock
-    # then, the kernel forgets the timed wait that the thread was in before, and that would end early.
+    # lldb lets the calling thread run alone for 0.25 s and then interrupts it. If that waits for the interpreter's lock
+    # then, the kernel's note on the timed wait that it was in before is overwritten, and the wait might end early.
+    # Not seen on Linux 6.18, whatever the wait; so it is worth a few seconds, but not a refusal.
     return f"(long) $rax != {_RESTART}" if platform.machine() in ("x86_64", "AMD64") else "0"
 
 
@@ -388,10 +390,10 @@ async def enter(tool: Tool, pid: int, config: Path) -> None:
                     f"Process {pid} was called, but did not connect within {ENTER_TIMEOUT:g} s."
                     if entered
                     else f"The main thread of process {pid} has run no Python code for {ENTER_TIMEOUT:g} s: it is busy "
-                    "in C code, or waits there while other threads are busy. Nothing was done to it; try again."
+                    "in C code. Nothing was done to it; try again."
                 )
             if not entered and loop.time() > again:
-                await inject(tool, pid, code, folder)
+                await inject(tool, pid, code, folder, patient=loop.time() < begun + 2 * RETRY)
                 again = loop.time() + RETRY
     except ToolFailed as error:
         raise DapAgentError(f"Process {pid} cannot be attached to: {tool.name} failed, {error.message}.") from error

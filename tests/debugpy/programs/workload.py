@@ -54,7 +54,8 @@ def waiting():
     lock.acquire()
     early = []
     while not select.select([sys.stdin], [], [], 0)[0]:
-        for wait in (lambda seconds: lock.acquire(timeout=seconds), time.sleep, threading.Event().wait):
+        # sockets with a timeout, subprocess.communicate and others wait with poll()
+        for wait in (lambda seconds: select.poll().poll(seconds * 1000), lambda seconds: lock.acquire(timeout=seconds)):
             begin = time.monotonic()
             wait(1.5)
             if time.monotonic() - begin < 1.45:
