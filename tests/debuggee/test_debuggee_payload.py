@@ -60,7 +60,9 @@ def test_our_modules_import_the_standard_library_and_each_other_only() -> None:
     debuggers = ("debugpy", "pydevd", "_pydev")
 
     def known(name: str) -> bool:
-        return name.split(".")[0] in sys.stdlib_module_names or (path.stem == "bridge" and name.startswith(debuggers))
+        if name.startswith(debuggers):
+            return path.stem in ("bridge", "tracing")
+        return name.split(".")[0] in sys.stdlib_module_names
 
     for path in DEBUGGEE.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
