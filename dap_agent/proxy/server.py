@@ -407,6 +407,7 @@ class ProxyServer:
             with contextlib.suppress(ProcessLookupError):
                 if end is signal.SIGTERM:
                     process.terminate()
+                    process.send_signal(signal.SIGCONT)  # a stopped process takes SIGTERM only once it goes on
                 elif end is signal.SIGKILL:
                     process.kill()
             await asyncio.wait({child.exited}, timeout=_STEP)
