@@ -39,9 +39,10 @@ def interpreters() -> dict[str, str]:
 
 
 def pytest_configure() -> None:
-    """A shell starts what it puts into the background with Ctrl-C ignored; the programs of tests would inherit it."""
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    """A shell's background job ignores Ctrl-C, one under nohup SIGHUP; the programs of tests would inherit that."""
+    for number, default in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, default)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
