@@ -139,6 +139,14 @@ def test_find_root_never_takes_the_home_folder(tmp_path: Path, monkeypatch: pyte
     assert find_root(Path("/x.py")) == Path("/")
 
 
+@pytest.mark.parametrize("pattern", ["/demo/", "demo", "*", "*.py\n/demo/", "/out/"])
+def test_a_workspace_that_is_ignored_as_a_whole_has_its_files(tmp_path: Path, pattern: str) -> None:
+    folder = "out/demo" if "out" in pattern else "demo"
+    tree(tmp_path, {".git/HEAD": "", ".gitignore": pattern + "\n"})
+    root = tree(tmp_path / folder, {".gitignore": "*.log\n", "a.py": "", "b/c.py": "", "x.log": ""})
+    assert names(Workspace(root)) == [".gitignore", "a.py", "b/c.py"]
+
+
 def test_files_respect_gitignore(tmp_path: Path) -> None:
     tree(
         tmp_path,
