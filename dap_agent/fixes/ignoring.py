@@ -151,7 +151,7 @@ def _levels_above(root: Path) -> tuple[_Level, ...]:
             prefix = root.relative_to(folder).as_posix()
             levels.append(_Level("" if prefix == "." else prefix + "/", 0, spec))
     if _ignored(tuple(level for level in levels if level.prepend), ""):
-        return ()  # ignored as a whole: a project of its own in somebody's scratch folder; its files count
+        return ()  # ignored as a whole: a project of its own in a scratch folder, and nothing would be left of it
     return tuple(levels)
 
 
