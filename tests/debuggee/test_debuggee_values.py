@@ -122,7 +122,7 @@ WHERE = pathlib.Path(__file__).name
         (decimal.Decimal("1.50"), "decimal.Decimal('1.50')"),
         (fractions.Fraction(1, 3), "fractions.Fraction(1, 3)"),
         (uuid.UUID(int=255), "uuid.UUID('00000000-0000-0000-0000-0000000000ff')"),
-        (pathlib.PurePosixPath("/a") / "b", "pathlib.PurePosixPath('/a/b')"),
+        (pathlib.PurePosixPath("/a") / "b", f"{pathlib.PurePosixPath.__module__}.PurePosixPath('/a/b')"),
         (re.compile("a+", re.I), "re.compile('a+', flags=34)"),
         (re.match("a+", "aab"), "<re.Match span=(0, 2) match='aa'>"),
         (function, f"<function {__name__}.function at {WHERE}:{function.__code__.co_firstlineno}>"),

@@ -8,7 +8,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from dap_agent.fixes.edits import ChangeSet, plan, plan_proposal
@@ -547,6 +547,7 @@ def test_only_the_symbol_changes(
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=200)
+@example("\ra\n", 1, 1, "")
 @given(
     st.text(st.sampled_from("ab\n\r\t \x0c\u2028\u00e9"), max_size=60),
     st.integers(0, 60),
@@ -558,6 +559,10 @@ def test_str_replace_touches_nothing_else(tmp_path: Path, text: str, start: int,
     plain = text.replace("\r\n", "\n").replace("\r", "\n")
     if not old or old == new or sum(plain.startswith(old, i) for i in range(len(plain))) != 1:
         return
+    before, after = text[:start], text[start + size :]
+    seams = ((before, new + after), (new.replace("\n", "\r"), after))
+    if any(left.endswith("\r") and right.startswith("\n") for left, right in seams):
+        return  # a lone CR and an LF that come to meet read as one line end
     (tmp_path / "m.txt").write_bytes(text.encode())
     result = plan(Workspace(tmp_path), [StrReplace("m.txt", old, new)]).files[0].new.decode()
     at = plain.index(old)
