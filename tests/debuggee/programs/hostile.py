@@ -3,6 +3,7 @@
 
 import abc
 import array
+import atexit
 import collections
 import dataclasses
 import datetime
@@ -114,6 +115,7 @@ class Deletes:
     def __init__(self):
         handle, self.path = tempfile.mkstemp()
         os.close(handle)
+        atexit.register(lambda path=self.path: os.path.exists(path) and os.remove(path))
 
     def __repr__(self):
         ran("Deletes.__repr__")
