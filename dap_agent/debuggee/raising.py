@@ -11,7 +11,7 @@ import sys
 import threading
 from typing import Any, Iterable
 
-from . import predict, reading
+from .judging import Ignored, Judge
 
 _KEY = "dap_agent.willBeUnhandled"
 
@@ -40,7 +40,7 @@ def enable(ignore_types: Iterable[str] = (), ignore_modules: Iterable[str] = ())
     if _filter is None or _filter.debugger is not debugger:
         disable()
         _filter = _Filter(debugger)
-    _filter.ignore(ignore_types, ignore_modules)
+    _filter.judge.ignored = Ignored(ignore_types, ignore_modules)
     _filter.put_in()
     return state()
 
@@ -59,7 +59,8 @@ def state() -> dict[str, Any]:
     """`enabled`, `asked`, `stops`, and `why` of the last stop."""
     if _filter is None:
         return {"enabled": False, "asked": 0, "stops": 0, "why": ""}
-    return {"enabled": True, "asked": _filter.asked, "stops": _filter.stops, "why": _filter.why}
+    judge = _filter.judge
+    return {"enabled": True, "asked": judge.asked, "stops": judge.stops, "why": judge.why}
 
 
 def _debugger() -> Any:
@@ -71,21 +72,13 @@ class _Filter:
     def __init__(self, debugger: Any) -> None:
         breakpoints = sys.modules["_pydevd_bundle.pydevd_breakpoints"]  # there, as the debugger is
         self.debugger = debugger
-        self.asked = 0
-        self.stops = 0
-        self.why = ""
-        self._types: frozenset[str] = frozenset()
-        self._modules: tuple[str, ...] = ()
+        self.judge = Judge(seen=lambda frame: not debugger.apply_files_filter(frame, frame.f_code.co_filename, True))
         self._here = threading.local()
         self._stock_get = debugger.get_exception_breakpoint
         self._stock_exclude = debugger.exclude_exception_by_filter
         self._stock_changed = debugger.on_breakpoints_changed
         # of pydevd's own options none is needed: `_exclude` decides
         self._breakpoint = breakpoints.ExceptionBreakpoint("BaseException", None, None, 1, 0, 0, 0, 0)
-
-    def ignore(self, types: Iterable[str], modules: Iterable[str]) -> None:
-        self._types = frozenset(types)
-        self._modules = tuple(modules)
 
     def put_in(self) -> None:
         debugger = self.debugger
@@ -129,62 +122,4 @@ class _Filter:
         if breakpoint is not self._breakpoint:
             return bool(self._stock_exclude(breakpoint, trace))
         exc_type, self._here.type = self._here.type, None
-        if trace is None or self._asked_before(trace) or self._ignored(exc_type, trace.tb_frame):
-            return True
-        self.asked += 1
-        verdict = predict.will_be_unhandled(exc_type, None, trace.tb_frame)
-        if not (verdict.unhandled and verdict.certain) or self._consequence():
-            return True
-        self._here.stopped = _place(trace)
-        self.stops += 1
-        self.why = verdict.why
-        return False
-
-    def _asked_before(self, trace: Any) -> bool:
-        """Whether this is a caller's frame that the exception gets to, and its raise was judged already.
-
-        Below 3.12 frames of libraries are not traced with justMyCode: then the user's first frame is asked about.
-        """
-        raise_ = _place(trace)
-        before, self._here.asked = getattr(self._here, "asked", None), raise_
-        if raise_ == before and trace.tb_next is not None:
-            return True
-        inner = trace.tb_next
-        while inner is not None:
-            frame = inner.tb_frame
-            if not self.debugger.apply_files_filter(frame, frame.f_code.co_filename, True):
-                return True
-            inner = inner.tb_next
-        return False
-
-    def _ignored(self, exc_type: type, frame: Any) -> bool:
-        module = reading.text_of(frame.f_globals.get("__name__")) or ""
-        for ignored in self._modules:
-            if module == ignored or module.startswith(ignored + "."):
-                return True
-        for cls in reading.mro(exc_type):
-            name = reading.qualname(cls)
-            if name in self._types or "%s.%s" % (reading.module(cls), name) in self._types:
-                return True
-        return False
-
-    def _consequence(self) -> bool:
-        """Whether it is raised while the exception of the last stop is being dealt with: `raise X from e`."""
-        last = getattr(self._here, "stopped", None)
-        if last is None:
-            return False
-        handled = sys.exc_info()[1]
-        for _ in range(20):
-            if handled is None:
-                return False
-            if _place(BaseException.__dict__["__traceback__"].__get__(handled)) == last:
-                return True
-            handled = BaseException.__dict__["__context__"].__get__(handled)
-        return False
-
-
-def _place(trace: Any) -> tuple[int, int] | None:
-    """Stands for the raise that a traceback leads to; its frame is not kept alive for it, but by the exception."""
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    return None if trace is None else (id(trace.tb_frame), trace.tb_lasti)
+        return trace is None or not self.judge.stops_at(exc_type, trace)
