@@ -171,7 +171,7 @@ class Investigator:
 
     def _show_prompt(self, program: "StoppedProgram") -> None:
         from dap_agent.agent import prompts
-        from dap_agent.cli.render import Span
+        from dap_agent.control.render import Span
 
         prompt = prompts.render(
             program.snapshot, self._workspace(program.snapshot), allow_evaluate=self._settings.allow_evaluate

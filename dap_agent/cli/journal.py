@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 from dap_agent.agent import journal
 from dap_agent.cli.command_line import UsageError
-from dap_agent.cli.render import table
+from dap_agent.control.render import table
 from dap_agent.errors import DapAgentError
 from dap_agent.session.rendering import clean, clip
 

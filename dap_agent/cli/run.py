@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dap_agent.cli import exit_status, failure, render
+from dap_agent.cli import exit_status, failure
 from dap_agent.cli.interrupts import Interrupts
 from dap_agent.cli.investigator import Finding, Investigator
 from dap_agent.cli.json_report import Report
@@ -15,6 +15,7 @@ from dap_agent.cli.rerun import Input, Rerun
 from dap_agent.cli.settings import Fix, Settings
 from dap_agent.cli.stops import Stops, apply, decided
 from dap_agent.cli.ui import Ui
+from dap_agent.control import render
 from dap_agent.session.launch import Debuggee, Ended, ProgramCommand, Stopped
 
 if TYPE_CHECKING:

@@ -4,12 +4,12 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dap_agent.cli import render
 from dap_agent.cli.interrupts import Interrupted, Interrupts
 from dap_agent.cli.investigator import Finding, Investigator
 from dap_agent.cli.json_report import Report
 from dap_agent.cli.settings import Fix, Settings
 from dap_agent.cli.ui import Ui
+from dap_agent.control import render
 from dap_agent.errors import DapAgentError
 
 if TYPE_CHECKING:

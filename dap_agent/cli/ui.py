@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
-from dap_agent.cli import render
-from dap_agent.cli.render import Line, Span
+from dap_agent.control import render
+from dap_agent.control.render import Line, Span
 from dap_agent.session.rendering import clean
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from dap_agent.agent.prompts import first_message
-from dap_agent.cli.render import crash, plain
+from dap_agent.control.render import crash, plain
 from dap_agent.fixes.workspace import Workspace
 from dap_agent.session.snapshot import Snapshot
 

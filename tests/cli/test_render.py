@@ -5,7 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from dap_agent.cli import render
+from dap_agent.control import render
 from dap_agent.session.snapshot import Snapshot
 
 Make = Callable[..., Snapshot]

@@ -1,0 +1,1 @@
+"""An assistant over one debug session, and its faces: debug console, custom messages of the debug adapter."""
