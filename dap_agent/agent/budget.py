@@ -3,8 +3,12 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from dap_agent.models.base import Usage
+
+if TYPE_CHECKING:
+    from dap_agent.agent.outcome import Outcome
 
 #: The most that a model may write in one turn, in tokens: room for a function, a test and some thought.
 MAX_OUTPUT_TOKENS = 16_000
@@ -25,6 +29,20 @@ class Budget:
     tokens: int = 500_000
     cost: float | None = 5.0
     seconds: float = 900.0
+
+    def less(self, outcome: "Outcome") -> "Budget":
+        """What is left of this budget after an investigation."""
+        return Budget(
+            self.turns - outcome.turns,
+            self.tokens - outcome.usage.input_tokens - outcome.usage.output_tokens,
+            None if self.cost is None else self.cost - (outcome.cost or 0.0),
+            self.seconds - outcome.seconds,
+        )
+
+    @property
+    def spent(self) -> bool:
+        """Whether not enough is left for anything."""
+        return self.turns <= 0 or self.tokens <= 0 or self.seconds <= 0 or (self.cost is not None and self.cost <= 0)
 
 
 class Meter:

@@ -1,11 +1,8 @@
 """From a stop to an outcome: the model, the workspace, the journal and the budget of one run."""
 
-import asyncio
-import os
-from collections.abc import Coroutine
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from dap_agent.agent.budget import Budget
 from dap_agent.cli.command_line import UsageError
@@ -23,8 +20,6 @@ if TYPE_CHECKING:
     from dap_agent.session.api import StoppedProgram
     from dap_agent.session.launch import ProgramCommand
     from dap_agent.session.snapshot import Snapshot
-
-T = TypeVar("T")
 
 NO_MODEL = (
     "no model is configured, so nothing is investigated. Give one with --model, with DAP_AGENT_MODEL, or as `model` "
@@ -46,25 +41,6 @@ class Finding:
     outcome: "Outcome"
     journal: "Journal"
     workspace: "Workspace"
-
-
-def root_of_attached(snapshot: "Snapshot") -> Path:
-    """The project of a program that somebody else started: found from the program if the failing code is in there."""
-    from dap_agent.fixes.workspace import find_root
-
-    process, frame = snapshot.data["process"], snapshot.user_frame
-    here = Path(process["cwd"])
-    program = here / (process["argv"] or [""])[0]
-    file = Path(frame["file"]).resolve() if frame else None
-    if file is None or not file.is_file():
-        return find_root(program if program.is_file() else here)
-    home = Path(os.path.expanduser("~")).resolve()  # noqa: PTH111 - Path.expanduser raises where a user has no home
-    for place in (program, here):
-        root = find_root(place)
-        # a folder above all projects would be the workspace of everything in it
-        if file.is_relative_to(root) and root not in (home, Path(root.anchor)):
-            return root
-    return find_root(file)
 
 
 class Investigator:
@@ -159,6 +135,7 @@ class Investigator:
             await self._backend.aclose()
 
     def _workspace(self, snapshot: "Snapshot") -> "Workspace":
+        from dap_agent.agent.stopping import root_of_attached
         from dap_agent.fixes.workspace import Workspace
 
         root = self._root or root_of_attached(snapshot)
@@ -166,8 +143,11 @@ class Investigator:
 
     def _python(self, snapshot: "Snapshot") -> Path:
         """The interpreter for tests: an attached program's own, unless another was asked for."""
-        own = Path(snapshot.data["python"]["executable"])
-        return own if not self._program and not self._settings.python_given and own.is_file() else self._settings.python
+        from dap_agent.agent.stopping import python_of
+
+        if self._program or self._settings.python_given:
+            return self._settings.python
+        return python_of(snapshot, self._settings.python)
 
     def _show_prompt(self, program: "StoppedProgram") -> None:
         from dap_agent.agent import prompts
@@ -183,6 +163,7 @@ class Investigator:
     async def _investigate(self, program: "StoppedProgram", backend: "Backend") -> Finding:
         from dap_agent.agent.journal import Journal
         from dap_agent.agent.loop import investigate
+        from dap_agent.agent.stopping import while_stopped
 
         workspace, python = self._workspace(program.snapshot), self._python(program.snapshot)
         journal = Journal.create(
@@ -197,7 +178,7 @@ class Investigator:
         self._ui.note(f"{backend.name} investigates (Ctrl-C ends the investigation)")
         try:
             outcome = await self._interrupts.interruptible(
-                _while_stopped(
+                while_stopped(
                     program,
                     investigate(
                         program,
@@ -221,34 +202,5 @@ class Investigator:
 
     def _spend(self, outcome: "Outcome") -> None:
         """Take what an investigation used from the run's budget; without enough left there is no further one."""
-        budget = self._budget
-        left = replace(
-            budget,
-            turns=budget.turns - outcome.turns,
-            tokens=budget.tokens - outcome.usage.input_tokens - outcome.usage.output_tokens,
-            cost=None if budget.cost is None else budget.cost - (outcome.cost or 0.0),
-            seconds=budget.seconds - outcome.seconds,
-        )
-        self._budget = left
-        spent = left.turns <= 0 or left.tokens <= 0 or left.seconds <= 0 or (left.cost is not None and left.cost <= 0)
-        self._over = self._over or spent or outcome.status in ("model-error", "out-of-budget")
-
-
-async def _while_stopped(program: "StoppedProgram", work: Coroutine[object, object, T]) -> T:
-    """Do *work* as long as *program* is stopped: a model may take minutes, nobody would wait for it then.
-
-    Raises:
-        StopOver: the stop has ended before.
-    """
-    from dap_agent.session.api import StopOver
-
-    over, task = asyncio.ensure_future(program.until_over()), asyncio.ensure_future(work)
-    try:
-        await asyncio.wait({over, task}, return_when=asyncio.FIRST_COMPLETED)
-        if not task.done():
-            raise StopOver(f"{over.result()} This ends the investigation.")
-        return task.result()
-    finally:
-        over.cancel()
-        task.cancel()
-        await asyncio.wait({over, task})
+        self._budget = self._budget.less(outcome)
+        self._over = self._over or self._budget.spent or outcome.status in ("model-error", "out-of-budget")

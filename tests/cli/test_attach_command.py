@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from dap_agent.agent.stopping import root_of_attached
 from dap_agent.cli import attach, exit_status
-from dap_agent.cli.investigator import root_of_attached
 from dap_agent.cli.json_report import Report
 from dap_agent.cli.settings import load
 from dap_agent.cli.ui import PlainSink, Ui
