@@ -2,14 +2,16 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dap_agent.agent import prompts
 from dap_agent.agent.budget import Budget, Meter
+from dap_agent.agent.jobs import ASK, FIX, Conversation, Job
 from dap_agent.agent.journal import Journal
 from dap_agent.agent.outcome import Outcome, Status
 from dap_agent.agent.progress import OnProgress, Progress, ProgressKind
@@ -28,6 +30,7 @@ from dap_agent.models.base import (
     UserMessage,
 )
 from dap_agent.session.api import ProgramResumed, StoppedProgram
+from dap_agent.session.redaction import mask_code
 from dap_agent.session.rendering import clean, clip
 
 if TYPE_CHECKING:
@@ -46,6 +49,7 @@ async def investigate(
     on_progress: OnProgress | None = None,
     prove: bool = True,
     token_budget: int = prompts.FIRST_MESSAGE_TOKENS,
+    instructions: str | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Outcome:
     """Let a model look at a stopped program until it proposes a fix, gives up, or the budget is used.
@@ -61,6 +65,7 @@ async def investigate(
         on_progress: told of every step, on the event loop.
         prove: whether proposals are proved; without it the first one that applies is the outcome.
         token_budget: of the first message.
+        instructions: the user's own words for the model, added to its task.
         clock: seconds, monotonic.
 
     Returns:
@@ -72,11 +77,57 @@ async def investigate(
     investigation = _Investigation(
         program, backend, workspace, python, budget, journal, allow_evaluate, on_progress, prove, clock
     )
+    first = partial(prompts.first_message, program.snapshot, workspace, token_budget, instructions=instructions)
+    return await _to_the_end(investigation, first)
+
+
+async def answer(
+    program: StoppedProgram,
+    backend: Backend,
+    workspace: "Workspace",
+    question: str,
+    *,
+    python: Path,
+    budget: Budget,
+    journal: Journal,
+    conversation: Conversation | None = None,
+    allow_evaluate: bool = False,
+    on_progress: OnProgress | None = None,
+    token_budget: int = prompts.FIRST_MESSAGE_TOKENS,
+    clock: Callable[[], float] = time.monotonic,
+) -> Outcome:
+    """Let a model look at a stopped program until it answers a question about it; nothing is proposed.
+
+    Args:
+        question: the user's.
+        conversation: what was asked and answered at this stop so far; goes on with this question if it is answered.
+
+    The other arguments and what is raised are those of `investigate`.
+
+    Returns:
+        The outcome; `answered` with the answer as its explanation, or what was in the way.
+    """
+    before = conversation.messages if conversation is not None else []
+    investigation = _Investigation(
+        program, backend, workspace, python, budget, journal, allow_evaluate, on_progress, False, clock, ASK, before
+    )
+    if before:
+        first: Callable[[], str] = partial(mask_code, clean(question.strip()))
+    else:
+        first = partial(prompts.first_message, program.snapshot, workspace, token_budget, question=clean(question))
+    outcome = await _to_the_end(investigation, first)
+    if conversation is not None and outcome.status == "answered":
+        conversation.messages = investigation.messages
+    return outcome
+
+
+async def _to_the_end(investigation: "_Investigation", first: Callable[[], str]) -> Outcome:
+    journal = investigation.journal
     try:
         with investigation.hearing_of_retries():
-            outcome = await investigation.run(token_budget)
-    except asyncio.CancelledError:
-        investigation.end("cancelled", "The investigation was cancelled.")
+            outcome = await investigation.run(first)
+    except asyncio.CancelledError as error:
+        investigation.end("cancelled", _why_cancelled(error))
         raise
     except BaseException as error:
         journal.write("error", message=f"{type(error).__name__}: {error}")
@@ -84,6 +135,11 @@ async def investigate(
         raise
     investigation.end(outcome.status, outcome.explanation)
     return outcome
+
+
+def _why_cancelled(error: asyncio.CancelledError) -> str:
+    # who cancels may say why (`Task.cancel`)
+    return str(error.args[0]) if error.args and error.args[0] else "The investigation was cancelled."
 
 
 class _Investigation:
@@ -99,6 +155,8 @@ class _Investigation:
         on_progress: OnProgress | None,
         prove: bool,
         clock: Callable[[], float],
+        job: Job = FIX,
+        before: Sequence[Message] = (),
     ) -> None:
         self.program = program
         self.backend = backend
@@ -106,11 +164,12 @@ class _Investigation:
         self.journal = journal
         self.clock = clock
         self.meter = Meter(budget, backend.cost, clock)
-        self.messages: list[Message] = []
+        self.job = job
+        self.messages: list[Message] = list(before)
         self._on_progress = on_progress
         self.desk = Desk(workspace, program.snapshot, python, prove=prove, journal=journal, tell=self.tell)
         self.toolbox = Toolbox(
-            tools(allow_evaluate=allow_evaluate),
+            tools(allow_evaluate=allow_evaluate, propose=job.proposes),
             ToolContext(program, workspace, python, self.desk),
             {} if allow_evaluate else {"evaluate": EVALUATE_IS_OFF},
         )
@@ -161,12 +220,12 @@ class _Investigation:
         finally:
             self.backend.on_retry = before
 
-    async def run(self, token_budget: int) -> Outcome:
-        first = await asyncio.to_thread(prompts.first_message, self.program.snapshot, self.workspace, token_budget)
+    async def run(self, make_first: Callable[[], str]) -> Outcome:
+        first = await asyncio.to_thread(make_first)
         specs = self.toolbox.specs
         self.journal.write(
             "prompt",
-            system=prompts.SYSTEM,
+            system=self.job.system,
             message=first,
             tools=[
                 {"name": spec.name, "description": spec.description, "parameters": spec.parameters} for spec in specs
@@ -183,7 +242,7 @@ class _Investigation:
             nearly = self.meter.nearly()
             if nearly and not warned:
                 warned = True
-                self.remark(prompts.LITTLE_LEFT[nearly] + prompts.LAST_WORDS)
+                self.remark(prompts.LITTLE_LEFT[nearly] + self.job.last_words)
             try:
                 turn = await self.ask()
             except ModelError as error:
@@ -207,14 +266,20 @@ class _Investigation:
                     assert self.desk.proposal is not None
                     return self.outcome("proposed", self.desk.proposal.cause)
             elif nudged or self._is_final(turn):
-                return self.outcome("gave-up", self.words or "The model gave no explanation.")
+                return self._last_word(turn)
             else:
                 nudged = True
-                self.say(prompts.CUT_OFF if turn.stop == "length" else prompts.NUDGE)
+                self.say(self.job.cut_off if turn.stop == "length" else self.job.nudge)
 
     def _is_final(self, turn: Turn) -> bool:
         # at a pause the explanation is what was asked for
-        return self.program.snapshot.exception is None and turn.stop == "end" and bool(turn.text.strip())
+        asked = not self.job.proposes or self.program.snapshot.exception is None
+        return asked and turn.stop == "end" and bool(turn.text.strip())
+
+    def _last_word(self, turn: Turn) -> Outcome:
+        if not self.job.proposes and turn.text.strip():
+            return self.outcome("answered", self.words)
+        return self.outcome("gave-up", self.words or "The model gave no explanation.")
 
     def _without_proposal(self, why: str) -> str:
         return f"{why} {self.words}".strip() if self.desk.proposal is None else why
@@ -242,7 +307,7 @@ class _Investigation:
         began = self.clock()
         turn = await asyncio.wait_for(
             self.backend.complete(
-                system=prompts.SYSTEM,
+                system=self.job.system,
                 messages=tuple(self.messages),
                 tools=self.toolbox.specs,
                 max_tokens=self.meter.output_limit(),
@@ -267,7 +332,7 @@ class _Investigation:
                 return
         self.messages.append(ToolResults(tuple(results)))
         if turn.stop == "length":
-            self.remark(prompts.CUT_OFF)
+            self.remark(self.job.cut_off)
 
     async def one(self, call: Call) -> ToolResult:
         number = self.meter.turns
@@ -276,15 +341,18 @@ class _Investigation:
         began = self.clock()
         self.toolbox.context.test_timeout = max(1.0, min(TEST_TIMEOUT, self.meter.seconds_left))
         try:
-            answer = await self.toolbox.call(call, number)
+            result = await self.toolbox.call(call, number)
         except ProgramResumed as error:
             self._note_result(call, error.message, True, began)
             raise
-        if answer.bug is not None:
-            self.journal.write("error", message=answer.bug)
+        except asyncio.CancelledError as error:
+            self._note_result(call, _why_cancelled(error), True, began)
+            raise
+        if result.bug is not None:
+            self.journal.write("error", message=result.bug)
             self.tell("note", f"A bug in dap-agent: the tool {call.name} failed; see {self.journal.path}.")
-        self._note_result(call, answer.content, answer.error, began)
-        return ToolResult(call.id, call.name, answer.content, answer.error)
+        self._note_result(call, result.content, result.error, began)
+        return ToolResult(call.id, call.name, result.content, result.error)
 
     def _note_result(self, call: Call, content: str, error: bool, began: float) -> None:
         self.journal.write(

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from dap_agent.fixes.proof import Verdict
     from dap_agent.fixes.proposal import Proposal
 
-Status = Literal["proposed", "gave-up", "out-of-budget", "model-error", "resumed"]
+Status = Literal["proposed", "answered", "gave-up", "out-of-budget", "model-error", "resumed"]
 
 
 @dataclass(frozen=True)
@@ -18,9 +18,9 @@ class Outcome:
     """What an investigation ended with.
 
     Args:
-        status: `proposed` (the verdict says whether it is proved), `gave-up` (the explanation is all there is),
-            `out-of-budget`, `model-error`, `resumed` (the program went on). The last three carry the best
-            proposal so far, if there was one.
+        status: `proposed` (the verdict says whether it is proved), `answered` (a question: the explanation is the
+            answer), `gave-up` (the explanation is all there is), `out-of-budget`, `model-error`, `resumed` (the
+            program went on). The last three carry the best proposal so far, if there was one.
         proposal: the fix, None if there is none.
         changes: the proposal's edits and its test as changes of files, ready to be applied.
         verdict: of the proof, None if it was not asked for.

@@ -6,7 +6,13 @@ from dap_agent.agent.tools import Tool
 EVALUATE_IS_OFF = "it runs code in the user's live program, so the user must allow it (--allow-evaluate)."
 
 
-def tools(*, allow_evaluate: bool = True) -> tuple[Tool, ...]:
-    """The tools of an investigation; without *allow_evaluate* the tool `evaluate` is not there."""
+def tools(*, allow_evaluate: bool = True, propose: bool = True) -> tuple[Tool, ...]:
+    """The tools of an investigation.
+
+    Args:
+        allow_evaluate: whether the tool `evaluate` is there.
+        propose: whether the tool `propose` is there.
+    """
     evaluate = (running.EVALUATE,) if allow_evaluate else ()
-    return (*looking.TOOLS, *searching.TOOLS, *evaluate, running.RUN_TEST, proposing.PROPOSE)
+    proposals = (proposing.PROPOSE,) if propose else ()
+    return (*looking.TOOLS, *searching.TOOLS, *evaluate, running.RUN_TEST, *proposals)
