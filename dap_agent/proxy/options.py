@@ -1,10 +1,14 @@
 """The key `dapAgent` of a launch or attach configuration: what the user wants of us in this session."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 KEY = "dapAgent"
+
+
+class Wrong(ValueError):
+    """A value that an option does not take; the message says what it takes (`true or false`)."""
 
 
 @dataclass(frozen=True)
@@ -14,10 +18,27 @@ class Options:
     Args:
         enabled: False (`"dapAgent": false`): a pure relay; only requests that wedge the adapter are still refused.
         nodelay: whether the debuggee's debug socket gets TCP_NODELAY at the first stop.
+        assistant: the keys of `ASSISTANT` as they were given; they are checked where they are used.
     """
 
     enabled: bool = True
     nodelay: bool = True
+    assistant: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _truth(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise Wrong("true or false")
+    return value
+
+
+#: The keys that are fields of `Options`, and what reads their values.
+KEYS: dict[str, Callable[[object], Any]] = {
+    "enabled": _truth,
+    "nodelay": _truth,
+}
+#: The keys of the assistant: the options of `dap-agent adapter`, in the manner of launch configurations.
+ASSISTANT = ("model", "python", "maxTurns", "maxTokens", "maxCost", "timeout", "workspace", "allowEvaluate")
 
 
 def take(arguments: Mapping[str, Any], inherited: Options) -> tuple[dict[str, Any], Options, list[str]]:
@@ -39,14 +60,18 @@ def take(arguments: Mapping[str, Any], inherited: Options) -> tuple[dict[str, An
     if not isinstance(given, Mapping):
         wrong = f"'{KEY}' in the configuration is true, false or an object of options, not {given!r:.80}."
         return rest, inherited, [wrong]
-    values: dict[str, bool] = {}
+    values: dict[str, Any] = {}
     complaints = []
     for key, value in given.items():
-        if key not in Options.__dataclass_fields__:
-            known = ", ".join(Options.__dataclass_fields__)
+        if key in ASSISTANT:
+            continue
+        if key not in KEYS:
+            known = ", ".join((*KEYS, *ASSISTANT))
             complaints.append(f"'{KEY}' in the configuration has no option '{key:.80}'; there are: {known}.")
-        elif not isinstance(value, bool):
-            complaints.append(f"The option '{key}' of '{KEY}' is true or false, not {value!r:.80}.")
-        else:
-            values[key] = value
-    return rest, Options(**values), complaints
+            continue
+        try:
+            values[key] = KEYS[key](value)
+        except Wrong as wrong_value:
+            complaints.append(f"The option '{key}' of '{KEY}' is {wrong_value}, not {value!r:.80}.")
+    assistant = {key: given[key] for key in ASSISTANT if key in given}
+    return rest, Options(**values, assistant=assistant), complaints

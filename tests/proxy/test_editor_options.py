@@ -43,6 +43,13 @@ def test_a_child_has_its_parents_options():
     assert take({"dapAgent": {"nodelay": False}}, Options())[1] == off
 
 
+def test_the_keys_of_the_assistant_are_kept_for_it_unread():
+    rest, options, complaints = take({"a": 1, "dapAgent": {"model": 5, "maxCost": "x", "nodelay": False}}, Options())
+    assert (rest, complaints) == ({"a": 1}, [])
+    assert options == Options(nodelay=False, assistant={"model": 5, "maxCost": "x"})
+    assert take({}, options)[1] == options
+
+
 def test_false_makes_a_pure_relay(session):
     one = session().client(request("launch", {"dapAgent": False}, seq=2))
     one.to_client(event("capabilities", {"capabilities": {"supportsRestartRequest": False}}))
