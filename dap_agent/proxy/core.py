@@ -7,14 +7,37 @@ Every method returns the list of effects to carry out, in order.
 """
 
 from collections.abc import Callable, Container, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from dap_agent.proxy.capabilities import RESUMING, announced, refusal
-from dap_agent.proxy.effects import Answer, Effect, Fail, HangUp, Note, Publish, Serve, ToAdapter, ToClient
+from dap_agent.proxy.effects import (
+    Answer,
+    Effect,
+    Fail,
+    ForAgent,
+    HangUp,
+    Note,
+    Publish,
+    Serve,
+    ToAdapter,
+    ToClient,
+)
 from dap_agent.proxy.epochs import Epochs
+from dap_agent.proxy.questions import Questions
+from dap_agent.proxy.routes import Route, Routes, Then
 from dap_agent.wire.frames import Frame
-from dap_agent.wire.messages import InvalidMessage, Message, body_of, dumps, error_response, event, request, response
+from dap_agent.wire.messages import (
+    InvalidMessage,
+    Message,
+    arguments_of,
+    body_of,
+    dumps,
+    error_response,
+    event,
+    failure_of,
+    request,
+    response,
+)
 
 MAX_IN_FLIGHT = 10_000  # unanswered requests per origin; a peer that asks on without waiting gets errors then
 MAX_CHECKED = 4096  # bytes of a message from the adapter that is read whole before it is passed on
@@ -23,19 +46,6 @@ MAX_COMPLAINTS = 10  # what a peer is told about its broken messages, before the
 _PARTING = frozenset({"disconnect", "terminate"})
 _RESUMED = "The program was resumed before '{}' was answered, so what it asked about is no longer there."
 _BUSY = "Too many requests are waiting for an answer; '{}' was not passed on. Wait for some answers first."
-
-
-@dataclass(slots=True)
-class _Route:
-    """Where the answer to a request that the adapter has not answered yet goes."""
-
-    command: str
-    epoch: int  # in which it was sent
-    client_seq: int | None = None  # of the client's request; None: ours
-    token: int = 0  # of our own request
-    bound: bool = False  # our own, and worthless once the epoch is over
-    asked: Message | None = None  # the client's request, if a policy wants to see it beside the answer
-    then: "Callable[[Message | None], list[Effect]] | None" = None  # of a policy's request: what to do with the answer
 
 
 class Proxy:
@@ -77,13 +87,12 @@ class Proxy:
         self._adapter_seq = 0
         self._client_seq = 0
         self._token = 0
-        self._routes: dict[int, _Route] = {}  # by the number the adapter knows
-        self._own: dict[int, int] = {}  # token -> that number
+        self._routes = Routes()
         self._asked_client: dict[int, tuple[int, str]] = {}  # client's number -> (adapter's number, command)
         self._asked_what: dict[int, Message] = {}  # client's number -> the request, if a policy wants it back
         self._asked_us: dict[int, tuple[int, str]] = {}  # token -> (adapter's number, command)
+        self._questions = Questions()  # the client's to us
         self._client = False
-        self._client_waiting = 0  # routes of the client
         self._parting = False  # the client has asked for the end
         self._terminated = False  # the client has been told of the end
         self._complaints = {"adapter": 0, "client": 0}
@@ -133,8 +142,7 @@ class Proxy:
         Raises:
             ValueError, TypeError, RecursionError: *arguments* cannot be written as JSON.
         """
-        self._token += 1
-        token = self._token
+        token = self.new_token()
         refused = refusal(command, self.capabilities)
         if self.gone is not None:
             return token, [Fail(token, "closed", self.gone)]
@@ -142,20 +150,22 @@ class Proxy:
             return token, [Fail(token, "unsupported", refused)]
         if epoch is not None and (epoch != self.epoch or not self.stopped):
             return token, [Fail(token, "resumed", _RESUMED.format(command))]
-        if len(self._own) >= MAX_IN_FLIGHT:
+        if self._routes.own >= MAX_IN_FLIGHT:
             return token, [Fail(token, "busy", _BUSY.format(command))]
         seq = self._adapter_seq + 1
         body = dumps(request(command, arguments, seq=seq))
         self._adapter_seq = seq
-        self._own[token] = seq
-        self._expect(seq, _Route(command, self.epoch, token=token, bound=epoch is not None))
+        self._expect(seq, Route(command, self.epoch, token=token, bound=epoch is not None))
         return token, [ToAdapter(body)]
+
+    def new_token(self) -> int:
+        """The number of one more request of our own."""
+        self._token += 1
+        return self._token
 
     def give_up(self, token: int) -> None:
         """Forget our own request *token*, as its deadline has passed: no effect names it again."""
-        seq = self._own.pop(token, None)
-        if seq is not None:
-            self._routes.pop(seq, None)
+        self._routes.give_up(token)
 
     def reply(self, token: int, body: Mapping[str, Any] | None = None, *, error: str | None = None) -> list[Effect]:
         """Answer the reverse request that `Serve` named: with *body*, or with the sentence *error*."""
@@ -166,16 +176,53 @@ class Proxy:
         answer = response(seq, command, body) if error is None else error_response(seq, command, error)
         return [self._to_adapter(answer)]
 
+    # The client's requests to us
+
+    def for_agent(self, frame: Frame) -> list[Effect]:
+        """The client's request *frame* is ours to answer, whether or not there is an adapter."""
+        if len(self._questions) >= MAX_IN_FLIGHT:
+            return [self._to_client(error_response(frame.seq, frame.name, _BUSY.format(frame.name)))]
+        self._questions.add(frame.seq, frame.name)
+        return [ForAgent(frame.seq, frame.name, arguments_of(frame.message))]
+
+    def answer_client(
+        self, seq: int, command: str, body: Mapping[str, Any] | None = None, *, error: str | None = None
+    ) -> list[Effect]:
+        """Answer what `ForAgent` named: with *body*, or with the sentence *error*.
+
+        Nothing happens if the client has been answered already: a client that left, or that was told of the end.
+
+        Raises:
+            ValueError, TypeError, RecursionError: *body* cannot be written as JSON; the client still waits then.
+        """
+        if (seq, command) not in self._questions:
+            return []
+        answer = response(seq, command, body) if error is None else error_response(seq, command, error)
+        written = dumps({**answer, "seq": self._client_seq + 1})
+        self._client_seq += 1
+        self._questions.remove(seq, command)
+        return [ToClient(written)]
+
+    def refuse_questions(self) -> list[Effect]:
+        """The session is over for the client: whatever it still waits for from us fails."""
+        text = "The debug session has ended before '{}' was answered."
+        return [
+            self._to_client(error_response(seq, command, text.format(command)))
+            for seq, command in self._questions.take_all()
+        ]
+
+    def hang_up(self) -> list[Effect]:
+        """End the client's connection, after what it has asked us was refused."""
+        return [*self.refuse_questions(), HangUp()]
+
     # What policies do
 
-    def tell_adapter(
-        self, command: str, arguments: Mapping[str, Any] | None, then: "Callable[[Message | None], list[Effect]]"
-    ) -> Effect:
+    def tell_adapter(self, command: str, arguments: Mapping[str, Any] | None, then: Then) -> Effect:
         """A request of a policy's own; *then* gets the response, or None if it cannot be read or will not come."""
         seq = self._adapter_seq + 1
         effect = ToAdapter(dumps(request(command, arguments, seq=seq)))
         self._adapter_seq = seq
-        self._expect(seq, _Route(command, self.epoch, then=then))
+        self._expect(seq, Route(command, self.epoch, then=then))
         return effect
 
     def tell_client(self, message: Message) -> list[Effect]:
@@ -209,13 +256,10 @@ class Proxy:
 
     def give_up_on(self, commands: Container[str], text: str) -> list[Effect]:
         """The client's requests of these *commands* will not be answered any more: they fail with *text*."""
-        effects: list[Effect] = []
-        for seq, route in list(self._routes.items()):
-            if route.client_seq is not None and route.command in commands:
-                del self._routes[seq]
-                self._client_waiting -= 1
-                effects.append(self._to_client(error_response(route.client_seq, route.command, text)))
-        return effects
+        return [
+            self._to_client(error_response(route.client_seq or 0, route.command, text))
+            for route in self._routes.take_clients(commands)
+        ]
 
     def part(self) -> None:
         """The client wants the end and will get it: the adapter's going is no news to it any more."""
@@ -245,8 +289,8 @@ class Proxy:
     def client_gone(self) -> list[Effect]:
         """The client's connection is over. What it was asked is answered for it, what it asked is forgotten."""
         self._client = False
-        self._client_waiting = 0
-        self._routes = {seq: route for seq, route in self._routes.items() if route.client_seq is None}
+        self._questions.take_all()
+        self._routes.take_clients()
         asked, self._asked_client = self._asked_client, {}
         self._asked_what.clear()
         if self.gone is not None:
@@ -256,7 +300,7 @@ class Proxy:
 
     def client_broken(self, text: str) -> list[Effect]:
         """The client's stream cannot be read any more: tell it and hang up. `client_gone` follows."""
-        return [*self._tell(text), HangUp()]
+        return [*self._tell(text), *self.hang_up()]
 
     def from_client(self, body: bytes) -> list[Effect]:
         """The client has sent *body*."""
@@ -295,7 +339,7 @@ class Proxy:
         """Ask the adapter what the client asks by *frame*, unless the adapter would not answer."""
         command = frame.name
         refused = refusal(command, self.capabilities)
-        if refused is None and self._client_waiting >= MAX_IN_FLIGHT:
+        if refused is None and self._routes.of_client >= MAX_IN_FLIGHT:
             refused = _BUSY.format(command)
         if refused is not None:
             return [self._to_client(error_response(frame.seq, command, refused))]
@@ -305,10 +349,9 @@ class Proxy:
         except InvalidMessage as error:
             return [self._to_client(error_response(frame.seq, command, error.message))]
         self._adapter_seq = seq
-        self._client_waiting += 1
         self._parting = self._parting or command == "disconnect"
         asked = frame.message if command in self.on_response else None
-        self._expect(seq, _Route(command, self.epoch, client_seq=frame.seq, asked=asked))
+        self._expect(seq, Route(command, self.epoch, client_seq=frame.seq, asked=asked))
         return [ToAdapter(body)]
 
     def _client_response(self, frame: Frame) -> list[Effect]:
@@ -361,11 +404,11 @@ class Proxy:
 
     def _fail_all(self, text: str) -> list[Effect]:
         effects: list[Effect] = []
-        routes, self._routes, self._own, self._client_waiting = self._routes, {}, {}, 0
+        routes = self._routes.take_all()
         self._asked_client.clear()
         self._asked_what.clear()
         self._asked_us.clear()
-        for route in routes.values():
+        for route in routes:
             if route.then is not None:
                 effects += route.then(None)
             elif route.client_seq is None:
@@ -377,7 +420,7 @@ class Proxy:
         return effects
 
     def _adapter_response(self, frame: Frame) -> list[Effect]:
-        route = self._routes.pop(frame.request_seq, None)
+        route = self._routes.pop(frame.request_seq)
         if route is None:
             return []  # late, twice, or to nothing
         effects: list[Effect] = []
@@ -387,7 +430,6 @@ class Proxy:
             return [*effects, *self._policy_response(route.then, frame)]
         if route.client_seq is None:
             return [*effects, self._own_response(route, frame)]
-        self._client_waiting -= 1
         try:
             _check(frame)
             if route.command == "initialize" and frame.success:
@@ -402,21 +444,20 @@ class Proxy:
         return [*effects, ToClient(body), *(after(frame.success) if after is not None else ())]
 
     @staticmethod
-    def _policy_response(then: "Callable[[Message | None], list[Effect]]", frame: Frame) -> list[Effect]:
+    def _policy_response(then: Then, frame: Frame) -> list[Effect]:
         try:
             message = frame.message
         except InvalidMessage:
             return then(None)
         return then(message)
 
-    def _own_response(self, route: _Route, frame: Frame) -> Effect:
-        self._own.pop(route.token, None)
+    def _own_response(self, route: Route, frame: Frame) -> Effect:
         try:
             message = frame.message
         except InvalidMessage as error:
             return Fail(route.token, "invalid", error.message)
         if not frame.success:
-            return Fail(route.token, "refused", _failure(message))
+            return Fail(route.token, "refused", failure_of(message))
         if route.command == "initialize":
             self.capabilities.update(body_of(message))
         return Answer(route.token, message)
@@ -434,9 +475,9 @@ class Proxy:
         if frame.name in self.handled:
             if len(self._asked_client) + len(self._asked_us) >= MAX_IN_FLIGHT:
                 return [self._to_adapter(error_response(frame.seq, frame.name, _BUSY.format(frame.name)))]
-            self._token += 1
-            self._asked_us[self._token] = (frame.seq, frame.name)
-            return [Serve(self._token, frame.message)]
+            token = self.new_token()
+            self._asked_us[token] = (frame.seq, frame.name)
+            return [Serve(token, frame.message)]
         hook = self.on_reverse.get(frame.name)
         if hook is not None and self._client:
             changed = hook(frame)
@@ -472,18 +513,13 @@ class Proxy:
 
     def _stop_over(self) -> list[Effect]:
         """The epoch has changed: our own requests that were about the last stop will not be waited for."""
-        over = [(seq, route) for seq, route in self._routes.items() if route.bound and route.epoch != self.epoch]
-        effects: list[Effect] = []
-        for seq, route in over:
-            del self._routes[seq]
-            del self._own[route.token]
-            effects.append(Fail(route.token, "resumed", _RESUMED.format(route.command)))
-        return effects
+        over = self._routes.take_bound(self.epoch)
+        return [Fail(route.token, "resumed", _RESUMED.format(route.command)) for route in over]
 
     # Small parts
 
-    def _expect(self, seq: int, route: _Route) -> None:
-        self._routes[seq] = route
+    def _expect(self, seq: int, route: Route) -> None:
+        self._routes.add(seq, route)
         if route.command in RESUMING:
             self._epochs.resume_sent()
 
@@ -534,17 +570,3 @@ def _check(frame: Frame) -> None:
     """
     if len(frame.body) <= MAX_CHECKED:
         frame.message  # noqa: B018 - reading it is the check
-
-
-def _failure(message: Message) -> str:
-    """The sentence in a failed response: debugpy's is in `message`, the specification's also in `body.error`."""
-    text = message.get("message")
-    error = body_of(message).get("error")
-    if isinstance(error, dict) and isinstance(error.get("format"), str):
-        long: str = error["format"]
-        variables = error.get("variables")
-        for name, value in variables.items() if isinstance(variables, dict) else ():
-            long = long.replace("{" + str(name) + "}", str(value))
-        if not isinstance(text, str) or len(long) > len(text):
-            text = long
-    return text if isinstance(text, str) and text else "The debug adapter gave no reason."

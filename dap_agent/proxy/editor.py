@@ -1,20 +1,24 @@
 """What an editor's session gets from us beyond the relay: policies hung into the core. Pure, as the core is."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from dap_agent.proxy import oddities
+from dap_agent.proxy import console, oddities
 from dap_agent.proxy.core import MAX_IN_FLIGHT, Proxy
-from dap_agent.proxy.effects import Abandon, Adopt, Attached, Effect, HangUp, Note, Release, Respawn
+from dap_agent.proxy.effects import Abandon, Adopt, Answer, Attached, Effect, Fail, Note, Release, Respawn
 from dap_agent.proxy.oddities import Address
 from dap_agent.proxy.options import Options, take
 from dap_agent.proxy.restart import SETTINGS, BreakpointIds, Record, key_of
 from dap_agent.wire.frames import Frame
-from dap_agent.wire.messages import InvalidMessage, Message, body_of, error_response, event, response
+from dap_agent.wire.messages import InvalidMessage, Message, arguments_of, body_of, error_response, event, response
+
+_Waiting = Callable[[str | None], list[Effect]]
+"""Whoever has asked for a restart: is told why it failed, or None."""
 
 _RESTARTED = "The program was restarted before this was answered."
+_RESTARTING = "The program is being restarted already."
 _LEFT = "The session was ended while the program was being restarted."
 
 
@@ -57,7 +61,7 @@ class Editor:
         self._announced = False  # we said that we can restart
         self._cured = False  # TCP_NODELAY was set in this debuggee
         self._configured = False  # the fresh adapter was told all settings
-        self._restarting: int | None = None  # number of the client's `restart`
+        self._restarting: _Waiting | None = None  # who waits for the end of a restart
         self._held: list[Frame] = []  # what it asks in the meantime
         self._hang_in()
 
@@ -81,7 +85,7 @@ class Editor:
             stackTrace=lambda frame, _: oddities.clean_stack(frame) if self.options.enabled else frame,
         )
         # debugpy#672: the adapter would wait until the client hangs up
-        core.on_answered["disconnect"] = lambda success: [HangUp()] if success and self.options.enabled else []
+        core.on_answered["disconnect"] = lambda success: core.hang_up() if success and self.options.enabled else []
         core.on_reverse["startDebugging"] = self._child
         core.on_reverse_answer["startDebugging"] = self._child_answered
         core.shown.update(
@@ -95,10 +99,22 @@ class Editor:
         )
         core.after_stop.append(self._cure)
 
+    # What the client has said
+
+    @property
+    def client(self) -> Mapping[str, Any]:
+        """The arguments of its `initialize`; empty before that."""
+        return self._record.initialize
+
+    @property
+    def begun(self) -> Mapping[str, Any]:
+        """The arguments of its `launch` or `attach`, without our key; empty before that."""
+        return self._record.given
+
     # The beginning
 
     def _initialize(self, frame: Frame) -> Frame:
-        self._record.initialize = _arguments(frame)
+        self._record.initialize = arguments_of(frame.message)
         return frame
 
     def _initialized(self, frame: Frame, _: Message) -> Frame:
@@ -111,9 +127,9 @@ class Editor:
         return self._spawned and self._debugpy and self.core.capabilities.get("supportsRestartRequest") is not True
 
     def _start(self, frame: Frame) -> Frame | list[Effect]:
-        given = _arguments(frame)
-        arguments, self.options, complaints = take(given, self.options)
-        arguments = self._true_address(arguments)
+        given = arguments_of(frame.message)
+        self._record.given, self.options, complaints = take(given, self.options)
+        arguments = self._true_address(self._record.given)
         self._record.command, self._record.arguments = frame.name, arguments
         if arguments != given:
             frame = Frame.of({**frame.message, "arguments": arguments})
@@ -231,8 +247,8 @@ class Editor:
         return oddities.ends_all_children(self._record.command) and not self._spared
 
     def _disconnect(self, frame: Frame) -> Frame | list[Effect]:
-        ends_debuggee = _arguments(frame).get("terminateDebuggee") is True
-        self._spared = _arguments(frame).get("terminateDebuggee") is False
+        ends_debuggee = arguments_of(frame.message).get("terminateDebuggee") is True
+        self._spared = arguments_of(frame.message).get("terminateDebuggee") is False
         if (
             not (self._spawned and self.options.enabled and self.core.terminated and self.children)
             or ends_debuggee
@@ -241,12 +257,12 @@ class Editor:
             return frame
         # debugpy#1767: the parent is over, its children are not; debugpy would cut them off now
         self.core.part()
-        return [*self.core.tell_client(response(frame.seq, "disconnect")), HangUp()]
+        return [*self.core.tell_client(response(frame.seq, "disconnect")), *self.core.hang_up()]
 
     # Settings and restart
 
     def _setting(self, frame: Frame) -> Frame:
-        self._record.setting(frame.name, _arguments(frame))
+        self._record.setting(frame.name, arguments_of(frame.message))
         return frame
 
     def _set(self, frame: Frame, asked: Message) -> Frame:
@@ -267,19 +283,48 @@ class Editor:
     def _restart(self, frame: Frame) -> Frame | list[Effect]:
         if not self._can_restart() or not self.options.enabled:
             return frame  # the adapter's own business, or the gate's
+        refused = self._no_restart()
+        if refused is not None:
+            return self.core.tell_client(error_response(frame.seq, "restart", refused, show=True))
+        newest = arguments_of(frame.message).get("arguments")
+        if isinstance(newest, dict):
+            self._record.given, self.options, _ = take(newest, self.options)
+            self._record.arguments = self._record.given
+        return self._begin_restart(partial(self._restart_answered, frame.seq))
+
+    def _restart_answered(self, seq: int, refused: str | None) -> list[Effect]:
+        answer = response(seq, "restart") if refused is None else error_response(seq, "restart", refused)
+        return self.core.tell_client(answer)
+
+    def restart(self) -> tuple[int, list[Effect]]:
+        """Restart the program by our own will: the same as by the client's request.
+
+        Returns:
+            A token, which `Answer` or `Fail` will name, and the effects.
+        """
+        if not self._can_restart() or not self.options.enabled or self.core.gone is not None:
+            return self.core.ask("restart", {})
+        token = self.core.new_token()
+        refused = _RESTARTING if self._restarting is not None else self._no_restart()
+        if refused is not None:
+            return token, [Fail(token, "unsupported", refused)]
+        return token, self._begin_restart(
+            lambda why: [Answer(token, response(0, "restart")) if why is None else Fail(token, "closed", why)]
+        )
+
+    def _no_restart(self) -> str | None:
+        """Why the program cannot be restarted now."""
         if self._record.command == "attach":
-            text = (
+            return (
                 "A program that was attached to cannot be restarted by the debugger, as it was not started by it. "
                 "Start it again by hand and attach."
             )
-            return self.core.tell_client(error_response(frame.seq, "restart", text, show=True))
         if not self._started:
-            text = "There is nothing to restart yet: the program has not been started."
-            return self.core.tell_client(error_response(frame.seq, "restart", text, show=True))
-        newest = _arguments(frame).get("arguments")
-        if isinstance(newest, dict):
-            self._record.arguments, self.options, _ = take(newest, self.options)
-        self._restarting = frame.seq
+            return "There is nothing to restart yet: the program has not been started."
+        return None
+
+    def _begin_restart(self, waiting: _Waiting) -> list[Effect]:
+        self._restarting = waiting
         stopped = self.core.stopped
         leave = self.core.tell_adapter("disconnect", {"restart": True, "terminateDebuggee": True}, lambda _: [])
         effects = [leave, *self.core.forget_adapter(_RESTARTED)]
@@ -336,9 +381,9 @@ class Editor:
             return []
         if answer is None or not answer["success"]:
             return self._restart_failed(_reason(answer))
-        effects = self.core.tell_client(response(self._restarting, "restart"))
+        waiting, self._restarting = self._restarting, None
+        effects = waiting(None)
         self._started = True
-        self._restarting = None
         held, self._held = self._held, []
         for frame in held:
             effects += self.core.from_client(frame.body)
@@ -349,7 +394,9 @@ class Editor:
         return [*self._refuse(text), *self.core.adapter_gone(text), Abandon()]
 
     def _before_all(self, frame: Frame) -> list[Effect] | None:
-        """While the program is being restarted, the client's requests wait; it may leave at any time."""
+        """Our own commands come first. While the program is restarted, the others wait; the client may leave."""
+        if self.options.enabled and console.is_ours(frame.name, arguments_of(frame.message)):
+            return self.core.for_agent(frame)
         if self._restarting is None:
             return None
         if frame.name in ("disconnect", "terminate"):
@@ -367,15 +414,12 @@ class Editor:
 
     def _refuse(self, text: str) -> list[Effect]:
         """The restart is off: everyone who waits for it hears *text*."""
-        waiting = [(self._restarting or 0, "restart"), *((frame.seq, frame.name) for frame in self._held)]
-        self._restarting = None
-        self._held = []
-        return [e for seq, name in waiting for e in self.core.tell_client(error_response(seq, name, text))]
-
-
-def _arguments(frame: Frame) -> dict[str, Any]:
-    arguments = frame.message.get("arguments")
-    return arguments if isinstance(arguments, dict) else {}
+        waiting, self._restarting = self._restarting, None
+        held, self._held = self._held, []
+        effects = waiting(text) if waiting is not None else []
+        for frame in held:
+            effects += self.core.tell_client(error_response(frame.seq, frame.name, text))
+        return effects
 
 
 def _reason(answer: Message | None) -> str:

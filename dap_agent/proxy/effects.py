@@ -1,7 +1,7 @@
 """What the core asks `server` to do. Plain data, in the order in which it is to be done."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from dap_agent.wire.frames import Frame
 from dap_agent.wire.messages import Message
@@ -59,6 +59,15 @@ class Serve:
 
 
 @dataclass(slots=True)
+class ForAgent:
+    """The client asks us, not the adapter: answer by `Proxy.answer_client(seq, command, ...)`, once."""
+
+    seq: int
+    command: str
+    arguments: dict[str, Any]
+
+
+@dataclass(slots=True)
 class Note:
     """Something odd happened that has no other addressee; keep it for error messages."""
 
@@ -108,4 +117,4 @@ class Abandon:
 
 
 ForHub = Adopt | Release | Attached
-Effect = ToAdapter | ToClient | Publish | Answer | Fail | Serve | Note | HangUp | ForHub | Respawn | Abandon
+Effect = ToAdapter | ToClient | Publish | Answer | Fail | Serve | ForAgent | Note | HangUp | ForHub | Respawn | Abandon

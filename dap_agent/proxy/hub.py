@@ -10,7 +10,7 @@ import signal
 import socket
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 from dap_agent.proxy.core import Proxy
 from dap_agent.proxy.editor import Editor
@@ -25,17 +25,32 @@ _PARTING = 0.5  # seconds for the last words to the clients
 _RELEASE_STEP = 10.0  # seconds for each answer on the way
 
 
+class Companion(Protocol):
+    """What goes along with one session."""
+
+    async def close(self) -> None:
+        """The session is over: leave nothing behind."""
+
+
+OnSession = Callable[[ProxyServer, Editor], Companion]
+
+
 class Hub:
     """One adapter and everything that is relayed to it.
 
     Args:
         command: starts the adapter, which speaks over its standard input and output; or
         address: where it listens.
+        on_session: called for the root's session and for each child's before its client is served; what it returns is
+            closed when that client has gone, before the connection to the adapter is ended.
     """
 
-    def __init__(self, *, command: Sequence[str] = (), address: Address | None = None) -> None:
+    def __init__(
+        self, *, command: Sequence[str] = (), address: Address | None = None, on_session: OnSession | None = None
+    ) -> None:
         self._command = command
         self._address = address
+        self._on_session = on_session
         self._loop = asyncio.get_running_loop()
         self._doors: dict[Address, Address] = {}
         self._listeners: list[socket.socket] = []
@@ -64,7 +79,7 @@ class Hub:
             self.failure = error
             root = ProxyServer.failed(error.message, core, editor)
         root.for_hub = lambda effect: self._do(root, editor, effect)
-        serving = asyncio.ensure_future(serve(root))
+        serving = asyncio.ensure_future(self._accompanied(root, editor, serve))
         try:
             await asyncio.wait({serving})
             serving.result()
@@ -72,6 +87,16 @@ class Hub:
                 await asyncio.wait(self._sessions, return_when=asyncio.FIRST_COMPLETED)
         finally:
             await self._close(root, serving)
+
+    async def _accompanied(
+        self, server: ProxyServer, editor: Editor, serve: Callable[[ProxyServer], Awaitable[None]]
+    ) -> None:
+        companion = self._on_session(server, editor) if self._on_session is not None else None
+        try:
+            await serve(server)
+        finally:
+            if companion is not None:
+                await companion.close()
 
     async def _reach(self, core: Proxy, editor: Editor) -> ProxyServer:
         if self._address is not None:
@@ -169,7 +194,7 @@ class Hub:
                 raise
             child.for_hub = lambda effect: self._do(child, editor, effect)
             async with child:
-                await child.serve_client(connection)
+                await self._accompanied(child, editor, lambda child: child.serve_client(connection))
         finally:
             self._connected -= 1
             self._count()

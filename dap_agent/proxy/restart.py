@@ -27,12 +27,14 @@ class Record:
     Attributes:
         initialize: arguments of its `initialize`.
         command: `launch` or `attach`; empty before that.
+        given: its arguments, without our key.
         arguments: of that, as the adapter was told.
     """
 
     def __init__(self) -> None:
         self.initialize: dict[str, Any] = {}
         self.command = ""
+        self.given: dict[str, Any] = {}
         self.arguments: dict[str, Any] = {}
         self._settings: dict[str, tuple[str, dict[str, Any]]] = {}
 

@@ -1,12 +1,10 @@
-"""The only file that opens pipes and sockets: carries out the effects of `core`.
+"""Carries out the effects of `core` over pipes and sockets, which are opened in `links`, `process` and `hub`, too.
 
 Built on asyncio protocols, one write per batch of messages read, since that is what keeps a relay cheap.
 """
 
 import asyncio
-import contextlib
 import os
-import signal
 import socket
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -14,6 +12,7 @@ from itertools import chain
 from typing import IO, Any
 
 from dap_agent.errors import DapAgentError
+from dap_agent.proxy.asking import OwnPart, RequestFailed
 from dap_agent.proxy.core import Proxy
 from dap_agent.proxy.editor import Editor
 from dap_agent.proxy.effects import (
@@ -21,47 +20,27 @@ from dap_agent.proxy.effects import (
     Answer,
     Effect,
     Fail,
+    ForAgent,
     ForHub,
     HangUp,
     Note,
     Publish,
-    Reason,
     Respawn,
     Serve,
     ToAdapter,
     ToClient,
 )
-from dap_agent.proxy.links import Child, Link, WriteSide
+from dap_agent.proxy.links import Link, WriteSide
+from dap_agent.proxy.process import STEP, AdapterFailed, AdapterProcess
 from dap_agent.wire.framing import FramingError
-from dap_agent.wire.messages import InvalidMessage, Message, body_of
+from dap_agent.wire.messages import Message, body_of
+from dap_agent.wire.messages import event as event_message
 
-_STEP = 1.0  # seconds an adapter has to end after each of: end of input, SIGTERM, SIGKILL
-_GROUP_GRACE = 0.5  # seconds for those whom a killed adapter has started
+__all__ = ["AdapterFailed", "ProxyServer", "RequestFailed"]
+
 _STDERR_LINES = 50
 _STDERR_SHOWN = 5
 _EXIT_GRACE = 2.0  # seconds a client has to leave once its adapter is gone
-
-
-class AdapterFailed(DapAgentError):
-    """The debug adapter could not be started or reached."""
-
-
-class RequestFailed(DapAgentError):
-    """A request of ours has failed.
-
-    Attributes:
-        command: the request's command.
-        text: what is known of why; of a refusal, the adapter's own words.
-        reason: "refused" (the adapter said no), "unsupported" (it did not announce the request, which was not sent),
-            "timeout", "closed" (the adapter is gone), "resumed" (the stop that was asked about is over), "invalid"
-            (the request or the answer is not valid), "busy" (too many requests are waiting).
-    """
-
-    def __init__(self, command: str, reason: Reason, text: str) -> None:
-        super().__init__(f"The debug adapter refused '{command}': {text}" if reason == "refused" else text)
-        self.command = command
-        self.reason: Reason = reason
-        self.text = text
 
 
 class ProxyServer:
@@ -75,6 +54,7 @@ class ProxyServer:
 
     Attributes:
         for_hub: called with those effects that are about children.
+        for_agent: called with each request of the client that is ours; whoever sets it answers by `answer_client`.
     """
 
     def __init__(self, core: Proxy | None = None, editor: Editor | None = None) -> None:
@@ -82,19 +62,17 @@ class ProxyServer:
         self._core = core or Proxy()
         self._editor = editor
         self.for_hub: Callable[[ForHub], None] = lambda effect: None
+        self.for_agent: Callable[[ForAgent], None] = self._nobody
         self._early: list[tuple[list[bytes], FramingError | None]] | None = None if editor is None else []
         self._command: tuple[Sequence[str], Mapping[str, str] | None, str | os.PathLike[str] | None] = ((), None, None)
         self._respawning: asyncio.Task[None] | None = None
         self._over: asyncio.Future[None] = self._loop.create_future()
         self._adapter = self._adapter_link()
         self._client: Link | None = None
-        self._process: asyncio.SubprocessTransport | None = None
-        self._child: Child | None = None
+        self._process: AdapterProcess | None = None
         self._name = "The debug adapter"
         self._stderr: deque[str] = deque(maxlen=_STDERR_LINES)
-        self._answers: dict[int, tuple[str, asyncio.Future[Message]]] = {}
-        self._subscribers: list[Callable[[Message], None]] = []
-        self._handlers: dict[str, Callable[[Message], Awaitable[Mapping[str, Any] | None]]] = {}
+        self._own = OwnPart(self._core, self._apply, self._stderr.append)
         self._tasks: set[asyncio.Task[None]] = set()
         self._closing: asyncio.Task[None] | None = None
         self._pressed = False  # the client reads slower than we write
@@ -134,19 +112,7 @@ class ProxyServer:
         return self
 
     async def _spawn(self) -> None:
-        command, env, cwd = self._command
-        child = self._child = Child(self._adapter, self._stderr)
-        try:
-            transport, _ = await self._loop.subprocess_exec(
-                lambda: child, *command, env=dict(env) if env is not None else None, cwd=cwd, start_new_session=True
-            )
-        except (OSError, ValueError) as error:
-            self._adapter.closed.cancel()
-            reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
-            raise AdapterFailed(
-                f"The debug adapter '{command[0]}' cannot be started: {reason}. Check that the interpreter exists."
-            ) from error
-        self._process = transport
+        self._process = await AdapterProcess.start(*self._command, self._adapter, self._stderr)
 
     @classmethod
     async def connect(
@@ -253,17 +219,13 @@ class ProxyServer:
         except (TypeError, ValueError, RecursionError) as error:
             text = f"The arguments of '{command}' cannot be written as JSON: {error}."
             raise RequestFailed(command, "invalid", text) from error
-        answer: asyncio.Future[Message] = self._loop.create_future()
-        self._answers[token] = (command, answer)
-        try:
+        with self._own.waiting(command, token) as answer:
             self._apply(effects)
-            return body_of(await asyncio.wait_for(answer, timeout))
-        except asyncio.TimeoutError:
-            text = f"{self._name} did not answer '{command}' within {timeout:g} s."
-            raise RequestFailed(command, "timeout", text) from None
-        finally:
-            self._answers.pop(token, None)
-            self._core.give_up(token)
+            try:
+                return body_of(await asyncio.wait_for(answer, timeout))
+            except asyncio.TimeoutError:
+                text = f"{self._name} did not answer '{command}' within {timeout:g} s."
+                raise RequestFailed(command, "timeout", text) from None
 
     def subscribe(self, callback: Callable[[Message], None]) -> Callable[[], None]:
         """Call *callback* with every event from the adapter, in order, on the loop; it must not change the message.
@@ -274,13 +236,7 @@ class ProxyServer:
         Returns:
             A function that ends it.
         """
-        self._subscribers.append(callback)
-
-        def unsubscribe() -> None:
-            with contextlib.suppress(ValueError):
-                self._subscribers.remove(callback)
-
-        return unsubscribe
+        return self._own.subscribe(callback)
 
     def handle(self, command: str, handler: Callable[[Message], Awaitable[Mapping[str, Any] | None]]) -> None:
         """Answer the adapter's *command* requests (`runInTerminal`, `startDebugging`) here instead of by the client.
@@ -288,8 +244,73 @@ class ProxyServer:
         Args:
             handler: gets the request, returns the body of the response; an exception is answered with its message.
         """
-        self._handlers[command] = handler
-        self._core.handled.add(command)
+        self._own.handle(command, handler)
+
+    # What the client asks of us
+
+    @property
+    def client(self) -> Mapping[str, Any]:
+        """The arguments of the client's `initialize` (`supportsProgressReporting`, `clientID`); empty before that."""
+        return self._editor.client if self._editor is not None else {}
+
+    @property
+    def started(self) -> Mapping[str, Any]:
+        """The arguments of the client's `launch` or `attach`, without the key `dapAgent`; empty before that."""
+        return self._editor.begun if self._editor is not None else {}
+
+    def answer_client(
+        self, seq: int, command: str, body: Mapping[str, Any] | None = None, *, error: str | None = None
+    ) -> None:
+        """Answer what `for_agent` was called with; nothing if the client has left or was answered already.
+
+        Args:
+            seq, command: of the request.
+            body: of the response.
+            error: the sentence that says why there is none.
+        """
+        try:
+            effects = self._core.answer_client(seq, command, body, error=error)
+        except (TypeError, ValueError, RecursionError) as failed:
+            text = f"The answer to '{command}' cannot be written as JSON: {failed}."
+            effects = self._core.answer_client(seq, command, error=text)
+        self._apply(effects)
+
+    def tell_client(self, event: str, body: Mapping[str, Any]) -> None:
+        """Send the client an event of ours; nothing if there is no client.
+
+        Raises:
+            ValueError, TypeError, RecursionError: *body* cannot be written as JSON.
+        """
+        self._apply(self._core.tell_client(event_message(event, body)))
+
+    async def restart(self) -> None:
+        """Do what the client's request `restart` does; returns when the program has been started again.
+
+        Raises:
+            RequestFailed: with the reason.
+        """
+        if self._editor is None:
+            await self.request("restart", {})
+            return
+        token, effects = self._editor.restart()
+        with self._own.waiting("restart", token) as answer:
+            self._apply(effects)
+            ends: list[asyncio.Future[Any]] = [answer, self._over]
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            if not answer.done():
+                raise RequestFailed("restart", "closed", self._core.gone or "The debug session was closed.")
+            answer.result()
+
+    def _nobody(self, question: ForAgent) -> None:
+        text = f"'{question.command}' is not available in this session."
+        self.answer_client(question.seq, question.command, error=text)
+
+    def _ask_agent(self, question: ForAgent) -> None:
+        try:
+            self.for_agent(question)
+        except Exception as error:  # noqa: BLE001 - whatever happens there, the client waits for an answer
+            self._loop.call_exception_handler({"message": f"in '{question.command}'", "exception": error})
+            self.answer_client(question.seq, question.command, error=f"{type(error).__name__}: {error}")
 
     # A client before the adapter
 
@@ -346,6 +367,7 @@ class ProxyServer:
         if not link.closed.done():
             # The client has been told; it may have something left to say, such as `disconnect`.
             await asyncio.wait({link.closed}, timeout=0 if self._core.parting else _EXIT_GRACE)
+            self._apply(self._core.refuse_questions())
             link.close()
             await asyncio.wait({link.closed}, timeout=_EXIT_GRACE)
 
@@ -380,13 +402,12 @@ class ProxyServer:
     async def _close(self) -> None:
         self._apply(self._core.adapter_gone("The debug session was closed."))
         await self._stop_respawning()
-        if self._process is None or self._child is None:
+        if self._process is None:
             self._adapter.close()
-            await asyncio.wait({self._adapter.closed}, timeout=_STEP)
+            await asyncio.wait({self._adapter.closed}, timeout=STEP)
             self._adapter.abort()
         else:
-            self._adapter.close_writing()
-            await self._end_process(self._process, self._child)
+            await self._process.end()
         await asyncio.wait({self._adapter.closed})
         self._finish()
         for task in self._tasks:
@@ -394,30 +415,10 @@ class ProxyServer:
         if self._tasks:
             await asyncio.wait(self._tasks)
         if self._client is not None:
+            self._apply(self._core.refuse_questions())
             self._client.close()
             await asyncio.wait({self._client.closed}, timeout=_EXIT_GRACE)
             self._client.abort()
-
-    @staticmethod
-    async def _end_process(process: asyncio.SubprocessTransport, child: Child) -> None:
-        pid = process.get_pid()
-        for end in (None, signal.SIGTERM, signal.SIGKILL):
-            if child.exited.done():
-                break
-            with contextlib.suppress(ProcessLookupError):
-                if end is signal.SIGTERM:
-                    process.terminate()
-                    process.send_signal(signal.SIGCONT)  # a stopped process takes SIGTERM only once it goes on
-                elif end is signal.SIGKILL:
-                    process.kill()
-            await asyncio.wait({child.exited}, timeout=_STEP)
-            if end is signal.SIGKILL:
-                # debugpy's launcher ends its program when the adapter is gone; it needs a moment for that
-                await asyncio.wait({child.over}, timeout=_GROUP_GRACE)
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(pid, end)
-        process.close()
-        await asyncio.wait({child.over}, timeout=_STEP)
 
     def _adapter_lost(self, link: Link) -> None:
         if link is not self._adapter or self._respawning is not None:
@@ -433,10 +434,9 @@ class ProxyServer:
 
     async def _respawn(self) -> None:
         """End the adapter, which was told to leave, and start another."""
-        assert self._editor is not None and self._process is not None and self._child is not None
-        self._adapter.close_writing()
-        await self._end_process(self._process, self._child)
-        self._process = self._child = None
+        assert self._editor is not None and self._process is not None
+        await self._process.end()
+        self._process = None
         pressure = self._adapter.on_pressure
         old, self._adapter = self._adapter, self._adapter_link()
         old.abort()
@@ -460,13 +460,12 @@ class ProxyServer:
 
     async def _abandon(self) -> None:
         await self._stop_respawning()
-        if self._process is not None and self._child is not None:
-            self._adapter.close_writing()
-            await self._end_process(self._process, self._child)
+        if self._process is not None:
+            await self._process.end()
         self._finish()
 
     def _how_it_ended(self) -> str:
-        status = self._process.get_returncode() if self._process is not None else None
+        status = self._process.exit_status if self._process is not None else None
         text = f"{self._name} has ended"
         if status is not None and status < 0:
             text += f" (killed by signal {-status})"
@@ -513,12 +512,11 @@ class ProxyServer:
             elif isinstance(effect, ToAdapter):
                 to_adapter.append(effect.body)
             elif isinstance(effect, Publish):
-                if self._subscribers:
-                    self._publish(effect)
+                self._own.publish(effect)
             elif isinstance(effect, Answer | Fail):
-                self._settle(effect)
+                self._own.settle(effect)
             elif isinstance(effect, Serve):
-                self._keep(self._loop.create_task(self._answer_adapter(effect)))
+                self._keep(self._loop.create_task(self._own.serve(effect)))
             elif isinstance(effect, Note):
                 self._stderr.append(effect.text)
             else:
@@ -527,9 +525,11 @@ class ProxyServer:
                 self._act(effect)
         self._write(to_adapter, to_client)
 
-    def _act(self, effect: HangUp | ForHub | Respawn | Abandon) -> None:
+    def _act(self, effect: HangUp | ForAgent | ForHub | Respawn | Abandon) -> None:
         if isinstance(effect, HangUp):
             self._hang_up()
+        elif isinstance(effect, ForAgent):
+            self._ask_agent(effect)
         elif isinstance(effect, Respawn):
             self._respawning = self._loop.create_task(self._respawn())
             self._keep(self._respawning)
@@ -551,39 +551,6 @@ class ProxyServer:
     def _hang_up(self) -> None:
         if self._client is not None:
             self._client.close()
-
-    def _publish(self, effect: Publish) -> None:
-        try:
-            message = effect.frame.message
-        except InvalidMessage as error:
-            self._stderr.append(error.message)
-            return
-        for callback in tuple(self._subscribers):
-            try:
-                callback(message)
-            except Exception as error:  # noqa: BLE001 - a listener's mistake must not cut the client off
-                self._loop.call_exception_handler(
-                    {"message": f"in a listener to '{effect.frame.name}'", "exception": error}
-                )
-
-    def _settle(self, effect: Answer | Fail) -> None:
-        command, answer = self._answers.get(effect.token, ("", None))
-        if answer is None or answer.done():
-            return
-        if isinstance(effect, Answer):
-            answer.set_result(effect.response)
-        else:
-            answer.set_exception(RequestFailed(command, effect.reason, effect.text))
-
-    async def _answer_adapter(self, effect: Serve) -> None:
-        try:
-            body = await self._handlers[effect.request["command"]](effect.request)
-            effects = self._core.reply(effect.token, body)
-        except DapAgentError as error:
-            effects = self._core.reply(effect.token, error=error.message)
-        except Exception as error:  # noqa: BLE001 - whatever happens here, the adapter waits for an answer
-            effects = self._core.reply(effect.token, error=f"{type(error).__name__}: {error}")
-        self._apply(effects)
 
 
 def _no_delay(connection: socket.socket) -> None:

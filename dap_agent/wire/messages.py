@@ -155,6 +155,26 @@ def body_of(message: Mapping[str, Any]) -> dict[str, Any]:
     return body if isinstance(body, dict) else {}
 
 
+def arguments_of(message: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a request; empty ones if it has none."""
+    arguments = message.get("arguments")
+    return arguments if isinstance(arguments, dict) else {}
+
+
+def failure_of(message: Message) -> str:
+    """The sentence in a failed response: debugpy's is in `message`, the specification's also in `body.error`."""
+    text = message.get("message")
+    error = body_of(message).get("error")
+    if isinstance(error, dict) and isinstance(error.get("format"), str):
+        long: str = error["format"]
+        variables = error.get("variables")
+        for name, value in variables.items() if isinstance(variables, dict) else ():
+            long = long.replace("{" + str(name) + "}", str(value))
+        if not isinstance(text, str) or len(long) > len(text):
+            text = long
+    return text if isinstance(text, str) and text else "The debug adapter gave no reason."
+
+
 def _shown(body: bytes) -> str:
     text = repr(bytes(body[:_SHOWN]))[1:]
     return text if len(body) <= _SHOWN else f"{text} and {len(body) - _SHOWN} bytes more"

@@ -102,8 +102,9 @@ def _is_relative(path: Path, line: int) -> bool:
     return all(node.level for node in nodes)
 
 
+WITH_IO = ("server", "links", "process", "asking", "hub")
 IO_FREE = [path for path in MODULES if room(path) == "wire"]
-IO_FREE += [path for path in MODULES if room(path) == "proxy" and path.stem not in ("server", "links", "hub")]
+IO_FREE += [path for path in MODULES if room(path) == "proxy" and path.stem not in WITH_IO]
 
 
 @pytest.mark.parametrize("path", IO_FREE, ids=by_name)

@@ -19,6 +19,7 @@ from dap_agent.proxy.effects import (
     Answer,
     Attached,
     Fail,
+    ForAgent,
     HangUp,
     Note,
     Publish,
@@ -39,6 +40,7 @@ class Scenario:
         self.editor = editor  # the policies, if there are any
         self.tokens: list[int] = []  # of `ask`, in order
         self.served: list[int] = []  # of `Serve`, in order
+        self.questions: list[ForAgent] = []  # in order
         self._waiting = []
         self._to_adapter_seq = self._to_client_seq = self._adapter_seq = 0
         self._client_asked, self._client_answered = Counter(), Counter()
@@ -96,6 +98,21 @@ class Scenario:
     def reply(self, body=None, *, error=None) -> "Scenario":
         """We answer the last `Serve`."""
         return self._in(self.proxy.reply(self.served[-1], body, error=error))
+
+    def answer_client(self, body=None, *, error=None, nth=-1) -> "Scenario":
+        """We answer the *nth* request of the client that was ours."""
+        question = self.questions[nth]
+        return self._in(self.proxy.answer_client(question.seq, question.command, body, error=error))
+
+    def tell_client(self, message) -> "Scenario":
+        """We send the client *message*."""
+        return self._in(self.proxy.tell_client(message))
+
+    def restart(self) -> "Scenario":
+        """We ask for a restart ourselves."""
+        token, effects = self.editor.restart()
+        self.tokens.append(token)
+        return self._in(effects)
 
     def adapter_gone(self, text="The debug adapter has ended.") -> "Scenario":
         """The adapter's connection ends."""
@@ -198,6 +215,13 @@ class Scenario:
         found = self._next(Serve)
         assert found.request["command"] == command, found.request
         self.served.append(found.token)
+        return self
+
+    def for_agent(self, command, arguments=None) -> "Scenario":
+        """Next, we are to answer the client's request *command*."""
+        found = self._next(ForAgent)
+        assert (found.command, found.arguments) == (command, arguments or {}), found
+        self.questions.append(found)
         return self
 
     def notes(self, text) -> "Scenario":

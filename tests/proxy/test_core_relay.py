@@ -292,4 +292,4 @@ def test_a_long_session_leaves_nothing_behind():
         proxy.give_up(token) if seq % 2 else proxy.from_adapter(
             dumps(response(json.loads(sent.body)["seq"], "threads"))
         )
-    assert proxy.in_flight == 0 and not proxy._own and proxy._client_waiting == 0
+    assert proxy.in_flight == 0 and proxy._routes.own == proxy._routes.of_client == 0

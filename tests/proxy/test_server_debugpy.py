@@ -279,7 +279,7 @@ def test_when_the_adapter_is_killed_we_are_told_and_nothing_is_left(program, mar
             await to_stop(proxy, program)
             asking = asyncio.ensure_future(proxy.request("evaluate", {"expression": "__import__('time').sleep(60)"}))
             await proxy.request("threads")
-            os.kill(proxy._process.get_pid(), signal.SIGKILL)
+            os.kill(proxy._process.pid, signal.SIGKILL)
             with pytest.raises(RequestFailed, match="killed by signal 9"):
                 await asking
             await asyncio.wait_for(proxy.wait_closed(), 3)

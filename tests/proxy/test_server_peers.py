@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from dap_agent.errors import DapAgentError
-from dap_agent.proxy import links, server
+from dap_agent.proxy import links, process, server
 from dap_agent.proxy.server import AdapterFailed, ProxyServer, RequestFailed
 from dap_agent.wire import encode
 from dap_agent.wire.messages import dumps, event, request, response
@@ -168,7 +168,7 @@ def test_a_cancelled_question_leaves_nothing():
             await asyncio.sleep(0)
             asking.cancel()
             await asyncio.wait({asking})
-            assert proxy._core.in_flight == 0 and not proxy._answers
+            assert proxy._core.in_flight == 0 and not proxy._own.answers
 
     run(main)
 
@@ -286,7 +286,7 @@ time.sleep(1000)
 
 
 def test_an_adapter_that_does_not_want_to_end_is_ended_with_its_group(monkeypatch):
-    monkeypatch.setattr(server, "_STEP", 0.1)
+    monkeypatch.setattr(process, "STEP", 0.1)
 
     async def main():
         proxy = await ProxyServer.spawn(script(STUBBORN))
@@ -298,7 +298,7 @@ def test_an_adapter_that_does_not_want_to_end_is_ended_with_its_group(monkeypatc
         with pytest.raises(RequestFailed, match="was closed"):
             await asking
         with pytest.raises(ProcessLookupError):
-            os.kill(proxy._process.get_pid(), 0)
+            os.kill(proxy._process.pid, 0)
         for _ in range(100):  # reaped by init, not by us
             try:
                 with open(f"/proc/{child}/stat") as stat:

@@ -1,0 +1,94 @@
+"""The adapter as a process of ours: started, ended for certain, and started anew. Used by `server` only."""
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections import deque
+from collections.abc import Mapping, Sequence
+
+from dap_agent.errors import DapAgentError
+from dap_agent.proxy.links import Child, Link
+
+STEP = 1.0
+"""Seconds an adapter has to end after each of: end of input, SIGTERM, SIGKILL."""
+_GROUP_GRACE = 0.5  # seconds for those whom a killed adapter has started
+
+
+class AdapterFailed(DapAgentError):
+    """The debug adapter could not be started or reached."""
+
+
+class AdapterProcess:
+    """One process that speaks over its standard input and output."""
+
+    def __init__(self, transport: asyncio.SubprocessTransport, child: Child, link: Link) -> None:
+        self._transport = transport
+        self._child = child
+        self._link = link
+
+    @classmethod
+    async def start(
+        cls,
+        command: Sequence[str],
+        env: Mapping[str, str] | None,
+        cwd: str | os.PathLike[str] | None,
+        link: Link,
+        stderr: deque[str],
+    ) -> "AdapterProcess":
+        """Start *command* in a session of its own.
+
+        Args:
+            env: its whole environment; None: ours.
+            cwd: its working directory; None: ours.
+            link: gets its standard input and output.
+            stderr: gets the lines of its standard error.
+
+        Raises:
+            AdapterFailed: it cannot be started.
+        """
+        child = Child(link, stderr)
+        try:
+            transport, _ = await asyncio.get_running_loop().subprocess_exec(
+                lambda: child, *command, env=dict(env) if env is not None else None, cwd=cwd, start_new_session=True
+            )
+        except (OSError, ValueError) as error:
+            link.closed.cancel()
+            reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+            raise AdapterFailed(
+                f"The debug adapter '{command[0]}' cannot be started: {reason}. Check that the interpreter exists."
+            ) from error
+        return cls(transport, child, link)
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._transport.get_pid()
+
+    @property
+    def exit_status(self) -> int | None:
+        """None while it runs; negative: the signal that killed it."""
+        return self._transport.get_returncode()
+
+    async def end(self) -> None:
+        """End its input; `STEP` later it gets SIGTERM, then SIGKILL with its process group."""
+        self._link.close_writing()
+        process, child = self._transport, self._child
+        pid = process.get_pid()
+        for end in (None, signal.SIGTERM, signal.SIGKILL):
+            if child.exited.done():
+                break
+            with contextlib.suppress(ProcessLookupError):
+                if end is signal.SIGTERM:
+                    process.terminate()
+                    process.send_signal(signal.SIGCONT)  # a stopped process takes SIGTERM only once it goes on
+                elif end is signal.SIGKILL:
+                    process.kill()
+            await asyncio.wait({child.exited}, timeout=STEP)
+            if end is signal.SIGKILL:
+                # debugpy's launcher ends its program when the adapter is gone; it needs a moment for that
+                await asyncio.wait({child.over}, timeout=_GROUP_GRACE)
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(pid, end)
+        process.close()
+        await asyncio.wait({child.over}, timeout=STEP)
