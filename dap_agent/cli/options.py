@@ -115,6 +115,12 @@ class Option(NamedTuple):
         return "DAP_AGENT_" + self.field.upper()
 
     @property
+    def key(self) -> str:
+        """`maxTurns`, the key below `dapAgent` in a launch configuration."""
+        first, *others = self.name.split("-")
+        return first + "".join(word.capitalize() for word in others)
+
+    @property
     def is_switch(self) -> bool:
         """Whether it is on or off and takes no value."""
         return not self.metavar
@@ -125,6 +131,8 @@ class Option(NamedTuple):
         return self.shown or str(self.default)
 
 
+WITH_MODEL = ("run", "attach", "demo", "adapter")
+
 OPTIONS: tuple[Option, ...] = (
     Option(
         "model",
@@ -133,6 +141,7 @@ OPTIONS: tuple[Option, ...] = (
         "PROVIDER:NAME",
         "the model that investigates: anthropic:NAME, openai:NAME, local:URL (any OpenAI-compatible server), or "
         "scripted:FILE (recorded turns)",
+        commands=WITH_MODEL,
         shown="none, crashes are only reported",
     ),
     Option(
@@ -149,7 +158,8 @@ OPTIONS: tuple[Option, ...] = (
         None,
         "PYTHON",
         "the interpreter that runs the program and the regression test, Python 3.8 or newer",
-        shown="the active virtual environment's, else the one dap-agent runs under; attach: the program's own",
+        commands=WITH_MODEL,
+        shown="the active virtual environment's, else the one dap-agent runs under; attach, adapter: the program's own",
     ),
     Option(
         "json",
@@ -168,8 +178,8 @@ OPTIONS: tuple[Option, ...] = (
         "print what would be sent to the model, and send nothing",
         shown="off",
     ),
-    Option("max-turns", _count, 40, "N", "the most calls of the model in one run"),
-    Option("max-tokens", _count, 500_000, "N", "the most tokens, read and written, in one run"),
+    Option("max-turns", _count, 40, "N", "the most calls of the model in one run", commands=WITH_MODEL),
+    Option("max-tokens", _count, 500_000, "N", "the most tokens, read and written, in one run", commands=WITH_MODEL),
     Option(
         "max-cost",
         _money,
@@ -177,16 +187,25 @@ OPTIONS: tuple[Option, ...] = (
         "USD",
         "the most US dollars that one run may cost, or none for no limit; cannot be kept for a model whose price is "
         "unknown",
+        commands=WITH_MODEL,
         shown="5",
     ),
-    Option("timeout", _seconds, 900.0, "SECONDS", "the most time that one run is investigated", shown="900"),
+    Option(
+        "timeout",
+        _seconds,
+        900.0,
+        "SECONDS",
+        "the most time that one run is investigated",
+        commands=WITH_MODEL,
+        shown="900",
+    ),
     Option(
         "workspace",
         _paths,
         (),
         "DIR",
         "where edits may go; repeatable: the first is the project's root, others are also allowed",
-        commands=("run", "attach", "undo"),
+        commands=("run", "attach", "adapter", "undo"),
         repeatable=True,
         shown="the project's root, found from the program (undo: from the current folder)",
     ),
@@ -196,6 +215,7 @@ OPTIONS: tuple[Option, ...] = (
         False,
         "",
         "let the model run code of its own in the stopped program; it can do whatever your program can do",
+        commands=WITH_MODEL,
         shown="off",
     ),
 )

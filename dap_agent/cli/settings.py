@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -58,6 +58,8 @@ def load(
     *,
     environ: Mapping[str, str],
     root: Path,
+    configuration: Mapping[str, Any] | None = None,
+    tell: Callable[[str], None] | None = None,
 ) -> Settings:
     """The settings for one call of *command*.
 
@@ -66,44 +68,71 @@ def load(
         environ: the environment.
         root: the project's root as found from the program; its pyproject.toml is read unless a flag or the environment
             names another workspace.
+        configuration: what a launch configuration gave, by `Option.key`; it comes before all others. Relative paths in
+            it are relative to *root*.
+        tell: is told of each wrong value, which counts as not given then; without it the first one is raised.
 
     Raises:
         SettingsError: a wrong value, or an unknown key in the file.
     """
     here = Path.cwd()
     values: dict[str, Any] = {}
-    bases: dict[str, Path] = {}
+    wrong = _raise if tell is None else lambda error: tell(error.message)
+
+    def take(option: Option, value: object, where: str, base: Path) -> None:
+        """Check a value; it counts if there is none yet, and *command* has this option."""
+        try:
+            checked = _checked(option, value, where)
+            if option.field not in values and command in option.commands:
+                values[option.field] = _usable(option, checked, base, environ)
+        except SettingsError as error:
+            wrong(error)
+
     for option in options_of(command):
+        if configuration is not None and option.key in configuration:
+            where = f"The key {option.key} of dapAgent in the launch configuration"
+            take(option, configuration[option.key], where, root)
         given = flags.get(option.field)
         if given is not None:
-            values[option.field] = _checked(option, given, option.flag)
+            take(option, given, option.flag, here)
         elif environ.get(option.variable):
-            values[option.field] = _checked(
-                option, environ[option.variable], f"The environment variable {option.variable}"
-            )
-        bases[option.field] = here
+            take(option, environ[option.variable], f"The environment variable {option.variable}", here)
     folders = values.get("workspace")
-    pyproject = (here / folders[0] if folders else root) / "pyproject.toml"
-    table = _table(pyproject)
+    pyproject = (folders[0] if folders else root) / "pyproject.toml"
+    try:
+        table = _table(pyproject)
+    except SettingsError as error:
+        wrong(error)
+        table = {}
     for option in OPTIONS:
         if option.name in table:
             # a wrong value is told even where a flag wins, or this subcommand has no such option
-            value = _checked(option, table[option.name], f"{pyproject}: the key {option.name} of [tool.dap-agent]")
-            if option.field not in values and command in option.commands:
-                values[option.field] = value
-                bases[option.field] = pyproject.parent
+            where = f"{pyproject}: the key {option.name} of [tool.dap-agent]"
+            take(option, table[option.name], where, pyproject.parent)
     for option in OPTIONS:
         values.setdefault(option.field, option.default)
-        bases.setdefault(option.field, here)
     values["python_given"] = values["python"] is not None
-    values["python"] = _python(values["python"], bases["python"], environ)
-    values["workspace"] = tuple(_folder(bases["workspace"] / folder) for folder in values["workspace"])
-    if values["json"] not in (None, "-"):
-        values["json"] = str(bases["json"] / Path(values["json"]).expanduser())
-        problem = "it is a folder" if Path(values["json"]).is_dir() else "there is no such folder"
-        if Path(values["json"]).is_dir() or not Path(values["json"]).parent.is_dir():
-            raise SettingsError(f"The report cannot be written to {values['json']}: {problem}.")
+    values["python"] = values["python"] or _default_python(environ)
     return Settings(**values, pyproject=pyproject if table else None)
+
+
+def _raise(error: SettingsError) -> None:
+    raise error
+
+
+def _usable(option: Option, value: Any, base: Path, environ: Mapping[str, str]) -> Any:
+    """A value of the right kind, made absolute, and seen to exist where it has to."""
+    if option.name == "python":
+        return _python(value, base, environ)
+    if option.name == "workspace":
+        return tuple(_folder(base / folder) for folder in value)
+    if option.name == "json" and value != "-":
+        path = base / Path(value).expanduser()
+        problem = "it is a folder" if path.is_dir() else "there is no such folder"
+        if path.is_dir() or not path.parent.is_dir():
+            raise SettingsError(f"The report cannot be written to {path}: {problem}.")
+        return str(path)
+    return value
 
 
 def _checked(option: Option, value: object, where: str) -> Any:
@@ -145,11 +174,13 @@ def _table(pyproject: Path) -> dict[str, object]:
     return cast("dict[str, object]", table)
 
 
-def _python(given: str | None, base: Path, environ: Mapping[str, str]) -> Path:
-    if given is None:
-        active = environ.get("VIRTUAL_ENV")
-        candidate = _interpreter_in(Path(active)) if active else None
-        return candidate or Path(sys.executable)
+def _default_python(environ: Mapping[str, str]) -> Path:
+    active = environ.get("VIRTUAL_ENV")
+    candidate = _interpreter_in(Path(active)) if active else None
+    return candidate or Path(sys.executable)
+
+
+def _python(given: str, base: Path, environ: Mapping[str, str]) -> Path:
     if os.sep not in given and (found := shutil.which(given, path=environ.get("PATH"))):
         return _checked_version(Path(found))
     path = base / Path(given).expanduser()

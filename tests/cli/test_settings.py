@@ -9,6 +9,7 @@ import pytest
 
 from dap_agent.cli.options import OPTIONS, options_of
 from dap_agent.cli.settings import Settings, SettingsError, load
+from dap_agent.proxy.options import ASSISTANT
 
 #: For each option: a text for flag and variable, a TOML value, and what either becomes.
 EXAMPLES: dict[str, tuple[str, str, Any]] = {
@@ -218,3 +219,64 @@ def test_other_commands_take_what_they_have(tmp_path: Path) -> None:
     assert load("undo", {}, environ={}, root=tmp_path).workspace == (tmp_path,)
     assert load("undo", {}, environ={}, root=tmp_path).max_turns == 40
     assert {option.name for option in options_of("undo")} == {"workspace"}
+
+
+# The adapter: a launch configuration comes first, and what is wrong is told
+
+
+def adapter(root: Path, configuration: dict[str, Any], **more: Any) -> tuple[Settings, list[str]]:
+    told: list[str] = []
+    settings = load(
+        "adapter",
+        more.get("flags", {}),
+        environ=more.get("environ", {}),
+        root=root,
+        configuration=configuration,
+        tell=told.append,
+    )
+    return settings, told
+
+
+def test_a_configuration_comes_before_flags(tmp_path: Path) -> None:
+    settings, told = adapter(tmp_path, {"maxTurns": 4}, flags={"max_turns": "3"}, environ={"DAP_AGENT_MAX_TURNS": "2"})
+    assert (settings.max_turns, told) == (4, [])
+
+
+def test_its_folders_are_relative_to_the_project(tmp_path: Path) -> None:
+    (tmp_path / "lib").mkdir()
+    settings, told = adapter(tmp_path, {"workspace": ["lib"]})
+    assert (settings.workspace, told) == ((tmp_path / "lib",), [])
+
+
+def test_what_is_wrong_is_told_and_counts_as_not_given(tmp_path: Path) -> None:
+    write(tmp_path, "max-turns = 7\nmax-tokens = true\ntimeout = 5")
+    settings, told = adapter(
+        tmp_path,
+        {"maxTurns": "many", "maxCost": -1, "python": "/nowhere/python"},
+        flags={"timeout": "soon"},
+        environ={"DAP_AGENT_MAX_COST": "0.25"},
+    )
+    assert (settings.max_turns, settings.max_tokens, settings.max_cost, settings.timeout) == (7, 500_000, 0.25, 5.0)
+    assert not settings.python_given
+    wanted = ["maxTurns of dapAgent", "maxCost of dapAgent", "/nowhere/python", "--timeout", "the key max-tokens"]
+    assert len(told) == len(wanted)
+    for words in wanted:
+        assert any(words in sentence for sentence in told), (words, told)
+
+
+@pytest.mark.parametrize("text", ["model = ", "modle = 'x'"])
+def test_a_file_that_is_wrong_is_told(tmp_path: Path, text: str) -> None:
+    write(tmp_path, text)
+    settings, told = adapter(tmp_path, {"maxTurns": 4})
+    assert settings.max_turns == 4
+    assert len(told) == 1
+    assert "pyproject.toml" in told[0]
+
+
+def test_what_a_flag_overrides_need_not_be_there(tmp_path: Path) -> None:
+    write(tmp_path, "python = '/nowhere/python'")
+    assert of(tmp_path, {"python": sys.executable}).python == Path(sys.executable)
+
+
+def test_the_keys_of_a_configuration_are_those_that_the_proxy_leaves_to_us() -> None:
+    assert {option.key for option in options_of("adapter")} == set(ASSISTANT)
