@@ -45,8 +45,7 @@ def call(name: str, arguments_json: str = "{}") -> str:
     Args:
         name: `snapshot`, `frame`, `variable`, `members`, `evaluate` or `threads`; for a program that
             ran before us `attach`, `detach`, `pausable`, `paused` or `unpause`
-            (`attached.py`); `enable_raising` or
-            `disable_raising` (`raising.py`).
+            (`attached.py`); `stops` or `no_stops` (`raising.py`).
         arguments_json: an object with the arguments of the function of that name (`inspection.py`, `evaluation.py`).
 
     Returns:
@@ -86,10 +85,10 @@ def _answer(name: str, arguments: dict[str, Any]) -> Any:
 
     if name in ("attach", "detach", "pausable", "paused", "unpause"):
         return getattr(attached, name)()
-    if name in ("enable_raising", "disable_raising"):
+    if name in ("stops", "no_stops"):
         from . import raising
 
-        return raising.enable(**arguments) if name == "enable_raising" else raising.disable()
+        return raising.configure(**arguments) if name == "stops" else raising.disable()
     questions: dict[str, Callable[..., Any]] = {
         "snapshot": snapshot.take,
         "frame": inspection.frame,

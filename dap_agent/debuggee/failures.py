@@ -5,7 +5,7 @@ from __future__ import annotations
 import types
 from typing import Any
 
-from . import packages, reading, sources
+from . import marks, packages, reading, sources
 from .reading import MISSING
 from .values import Formatter, Limits
 
@@ -17,7 +17,7 @@ _MEMBERS = 15
 _ALL = 60  # exceptions in all
 _ARGUMENT = Limits(text=MESSAGE, string=MESSAGE, items=20, depth=3, nodes=300)
 _BRIEF = Limits(text=200, string=80, items=6, depth=1, nodes=30)
-_MARKS = ("__dap_agent_seen__", "__notes__", "__traceback__")
+_MARKS = (marks.SEEN, "__pydevd_tag__", "__notes__", "__traceback__")  # ours, pydevd's, the interpreter's
 
 # what the C structures of built-in exceptions hold beyond their arguments (Objects/exceptions.c)
 _FIELDS = (

@@ -12,15 +12,11 @@ import threading
 from types import TracebackType
 from typing import Any, Callable, Optional
 
-from . import api, bridge, frameworks, net, originals, output_tail
+from . import api, bridge, frameworks, marks, net, originals, output_tail
 from .after_import import when_imported
 from .stop import Stop
 
-SEEN = "__dap_agent_seen__"
-"""Attribute that marks an exception for which there has been a stop: BaseException takes no weak references."""
-
 # Read past what a class of the program's may have put in front: a `__getattribute__` or a metaclass that raises.
-_marks = BaseException.__dict__["__dict__"].__get__
 _traceback = BaseException.__dict__["__traceback__"].__get__
 _cause = BaseException.__dict__["__cause__"].__get__
 _context = BaseException.__dict__["__context__"].__get__
@@ -30,6 +26,7 @@ _IGNORED = (SystemExit, KeyboardInterrupt, GeneratorExit)
 _one_at_a_time = threading.Lock()
 _here = threading.local()
 _connect: Optional[Callable[[], bool]] = None
+_instead: Optional[Callable[[BaseException, Optional[TracebackType]], None]] = None
 _active = True
 
 LOGGERS = ("asyncio", "concurrent.futures", "django.request", "uvicorn.error", "gunicorn.error", "hypercorn.error",
@@ -40,10 +37,17 @@ LOGGERS = ("asyncio", "concurrent.futures", "django.request", "uvicorn.error", "
 _BELOW = tuple(name + "." for name in LOGGERS)
 
 
-def install(connect: Callable[[], bool]) -> None:
-    """Begin to report. *connect* attaches a debugger to a process that has none yet (a child), and says if it could."""
-    global _connect
-    _connect = connect
+def install(
+    connect: Callable[[], bool], instead: Optional[Callable[[BaseException, Optional[TracebackType]], None]] = None
+) -> None:
+    """Begin to report.
+
+    Args:
+        connect: attaches a debugger to a process that has none yet (a child), and says if it could.
+        instead: makes the stop at an exception, in the session of an editor; without it that is done here.
+    """
+    global _connect, _instead
+    _connect, _instead = connect, instead
     sys.addaudithook(_audit)
     _watch_threads()
     _watch_atexit()
@@ -93,14 +97,17 @@ def report(
     _take_us_out(exc)
     if issubclass(type(exc), _IGNORED):
         return
-    marks = _marks(exc)
-    if SEEN in marks or _name(type(exc)) in ("CancelledError", "Cancelled"):
+    if marks.of(exc) is not None or _name(type(exc)) in ("CancelledError", "Cancelled"):
         return
-    marks[SEEN] = True
+    marks.put(exc)
     if type(tb) is not TracebackType:  # Celery logs one that it has made itself
         tb = _traceback(exc)
     _here.busy = True
     try:
+        if _instead is not None:
+            if stoppable and _can_stop():
+                _instead(exc, tb)
+            return
         with _one_at_a_time, bridge.own_tracing(), originals.restored(), bridge.interrupts_ignored():
             stop = Stop.from_exception(exc, tb, task=task)
             stop.output = output_tail.lines()

@@ -1,125 +1,177 @@
-"""The filter "raised and not going to be handled": stops at the raise, with all frames alive.
+"""Stops at exceptions in an editor's session: what the client has asked for, once per exception, and nothing else.
 
-pydevd asks its debugger object at every raise which exception breakpoint applies. Two of its questions are answered by
-us, for that one object: `get_exception_breakpoint` brings the class, `exclude_exception_by_filter` the traceback. Only
-code in the debuggee can do this: DAP knows no such filter.
+The client's filters decide; two of ours are beside them. "Raised and not going to be handled" stops at the raise, with
+all frames alive, where nothing will handle the exception; where that cannot be known, at its end. And every crash is
+told to dap-agent with its snapshot, also those at which the client does not want to stop: without stopping.
 """
 
 from __future__ import annotations
 
-import sys
-import threading
+import builtins
+from types import TracebackType
 from typing import Any, Iterable
 
-from .judging import Ignored, Judge
+from . import api, judging, marks, pydevd_filters
+from .pydevd_filters import RAISED, UNCAUGHT, WILL, Due, Filters
 
-_KEY = "dap_agent.willBeUnhandled"
+CRASH = "dapAgentCrash"
+"""Event: a crash at which the client does not stop; body: `snapshot`."""
 
-_filter: _Filter | None = None
+STOP = "dapAgentStop"
+"""Event, before `stopped`: this stop is by our filter; body: `threadId`, `why`."""
+
+_TOLD = "told"  # how an exception is marked that only we have been told of
+_ENDS = (SystemExit, KeyboardInterrupt, GeneratorExit)  # no crashes
+_group = getattr(builtins, "BaseExceptionGroup", None)
+
+_policy: _Policy | None = None
 
 
-def enable(ignore_types: Iterable[str] = (), ignore_modules: Iterable[str] = ()) -> dict[str, Any]:
-    """Stop from now on where an exception is raised that nothing will handle.
-
-    Asked again, it takes over the new lists. The client's own filters go on to work.
+def configure(
+    will_be_unhandled: bool = False, ignore_types: Iterable[str] = (), ignore_modules: Iterable[str] = ()
+) -> dict[str, Any]:
+    """Begin, or take over new wishes.
 
     Args:
+        will_be_unhandled: whether to stop where an exception is raised that nothing will handle.
         ignore_types: names of exception classes, bare or qualified; their subclasses are ignored too.
         ignore_modules: names of modules and packages; what is raised in their code is ignored.
 
     Returns:
-        `stops`: how many it has made, `asked`: how many raises it has judged, so far.
+        `enabled`, `asked`: how many raises it has judged, `stops`: how many stops it has made at raises, `why` of the
+        last one.
 
     Raises:
         RuntimeError: there is no debugger in this process.
     """
-    global _filter
-    debugger = _debugger()
-    if debugger is None:
+    global _policy
+    found = pydevd_filters.debugger()
+    if found is None:
         raise RuntimeError("no debugger is attached to this process")
-    if _filter is None or _filter.debugger is not debugger:
-        disable()
-        _filter = _Filter(debugger)
-    _filter.judge.ignored = Ignored(ignore_types, ignore_modules)
-    _filter.put_in()
+    if _policy is None or _policy.filters.debugger is not found:
+        _policy = _Policy(found)
+    _policy.watches_raises = will_be_unhandled
+    _policy.judge.ignored = judging.Ignored(ignore_types, ignore_modules)
+    _policy.filters.put_in()
+    if will_be_unhandled:
+        _net(True)
+    elif _netted:
+        _net(False)
     return state()
 
 
 def disable() -> dict[str, Any]:
-    """Make no such stop any more, and leave the debugger as it was."""
-    global _filter
+    """Leave the debugger as it was."""
+    global _policy
     told = state()
-    if _filter is not None:
-        _filter.take_out()
-        _filter = None
+    if _policy is not None:
+        _policy.filters.take_out()
+        _policy = None
+    if _netted:
+        _net(False)
     return told
 
 
 def state() -> dict[str, Any]:
-    """`enabled`, `asked`, `stops`, and `why` of the last stop."""
-    if _filter is None:
+    """See `configure`."""
+    if _policy is None:
         return {"enabled": False, "asked": 0, "stops": 0, "why": ""}
-    judge = _filter.judge
-    return {"enabled": True, "asked": judge.asked, "stops": judge.stops, "why": judge.why}
+    judge = _policy.judge
+    return {"enabled": True, "asked": judge.asked, "stops": _policy.stops, "why": judge.why}
 
 
-def _debugger() -> Any:
-    pydevd = sys.modules.get("pydevd")
-    return pydevd.get_global_debugger() if pydevd is not None else None
+class _Policy(pydevd_filters.Policy):
+    def __init__(self, found: Any) -> None:
+        self.judge = judging.Judge(lambda frame: not found.apply_files_filter(frame, frame.f_code.co_filename, True))
+        self.stops = 0
+        self.filters = Filters(found, self)
+
+    def ignores(self, exc_type: type, trace: TracebackType | None) -> bool:
+        ignored = self.judge.ignored
+        if trace is None:
+            return ignored.ignores_type(exc_type)
+        while trace.tb_next is not None:
+            trace = trace.tb_next
+        return ignored.ignores_module(trace.tb_frame)
+
+    def raised(self, exc_type: type, trace: TracebackType) -> bool:
+        if self.ignores(exc_type, trace):
+            return False
+        if _group is not None and issubclass(exc_type, _group):
+            return trace.tb_next is None  # who handles it depends on what is in it: `due` gets it
+        return self.judge.stops_at(exc_type, trace)
+
+    def due(self, stop: Due) -> bool:
+        exc = stop.exc
+        how = marks.of(exc)
+        if how is not None and how != _TOLD:
+            # the user who steps goes where the exception goes
+            return stop.filter == RAISED and stop.stepping
+        if stop.filter == UNCAUGHT:
+            return self._crash(stop)
+        if self.ignores(type(exc), stop.trace):
+            return False
+        if stop.filter == RAISED:
+            return True
+        if marks.raised_for(exc, WILL):
+            return False
+        if stop.filter == WILL:
+            grouped = _group is not None and issubclass(type(exc), _group)
+            if grouped and not self.judge.stops_at(type(exc), stop.trace, exc):
+                return False
+            self.stops += 1
+            self.filters.tell(STOP, {"threadId": stop.thread_id, "why": self.judge.why})
+        return True
+
+    def _crash(self, stop: Due) -> bool:
+        exc = stop.exc
+        if marks.raised_for(exc, WILL):
+            return False
+        if stop.wanted:
+            return True
+        if issubclass(type(exc), _ENDS):
+            return False
+        if self.watches_raises and stop.shown and not self.judge.ignored.ignores_type(type(exc)):
+            return True  # it could not be known at the raise
+        if marks.of(exc) is None:
+            marks.put(exc, _TOLD)
+            _tell(self.filters, exc, stop.trace)
+        return False
+
+    def over(self, stop: Due) -> None:
+        marks.put(stop.exc, stop.filter)
 
 
-class _Filter:
-    def __init__(self, debugger: Any) -> None:
-        breakpoints = sys.modules["_pydevd_bundle.pydevd_breakpoints"]  # there, as the debugger is
-        self.debugger = debugger
-        self.judge = Judge(seen=lambda frame: not debugger.apply_files_filter(frame, frame.f_code.co_filename, True))
-        self._here = threading.local()
-        self._stock_get = debugger.get_exception_breakpoint
-        self._stock_exclude = debugger.exclude_exception_by_filter
-        self._stock_changed = debugger.on_breakpoints_changed
-        # of pydevd's own options none is needed: `_exclude` decides
-        self._breakpoint = breakpoints.ExceptionBreakpoint("BaseException", None, None, 1, 0, 0, 0, 0)
+def _tell(filters: Filters, exc: BaseException, trace: TracebackType | None) -> None:
+    """Send dap-agent the snapshot of a crash; whatever fails in it, the program goes its way."""
+    from .stop import Stop
 
-    def put_in(self) -> None:
-        debugger = self.debugger
-        debugger.get_exception_breakpoint = self._get
-        debugger.exclude_exception_by_filter = self._exclude
-        debugger.on_breakpoints_changed = self._changed
-        debugger.on_breakpoints_changed()
+    try:
+        filters.tell(CRASH, {"snapshot": api.snapshot_of(Stop.from_exception(exc, trace))})
+    except Exception as error:
+        filters.tell(CRASH, {"error": type(error).__name__})
 
-    def take_out(self) -> None:
-        debugger = self.debugger
-        for name in ("get_exception_breakpoint", "exclude_exception_by_filter", "on_breakpoints_changed"):
-            debugger.__dict__.pop(name, None)
-        debugger.get_exception_breakpoint = self._stock_get  # pydevd keeps this one in the instance itself
-        debugger.break_on_caught_exceptions = self._without(debugger.break_on_caught_exceptions)
-        debugger.on_breakpoints_changed()
 
-    @staticmethod
-    def _without(breakpoints: dict[str, Any]) -> dict[str, Any]:
-        return {name: entry for name, entry in breakpoints.items() if name != _KEY}
+# Where no filter of debugpy's stops: test runners, forgotten tasks, servers that log what a request has raised
 
-    def _changed(self, removed: bool = False) -> Any:
-        """pydevd has new breakpoints from the client: ours was removed with them."""
-        breakpoints = self.debugger.break_on_caught_exceptions
-        if _KEY not in breakpoints:
-            self.debugger.break_on_caught_exceptions = {**breakpoints, _KEY: self._breakpoint}
-            removed = False  # else pydevd does not look again at what it has to trace
-        return self._stock_changed(removed=removed)
+_netted = False
 
-    def _get(self, exc_type: Any, breakpoints: Any) -> Any:
-        """Which breakpoint applies to a raise: the client's own, else ours; it is decided in `_exclude`."""
-        if not breakpoints or _KEY not in breakpoints:
-            return self._stock_get(exc_type, breakpoints)
-        clients = self._stock_get(exc_type, self._without(breakpoints))
-        if clients is not None:
-            return clients
-        self._here.type = exc_type
-        return self._breakpoint
 
-    def _exclude(self, breakpoint: Any, trace: Any) -> bool:
-        """Whether not to stop."""
-        if breakpoint is not self._breakpoint:
-            return bool(self._stock_exclude(breakpoint, trace))
-        exc_type, self._here.type = self._here.type, None
-        return trace is None or not self.judge.stops_at(exc_type, trace)
+def _net(wanted: bool) -> None:
+    from . import hooks
+
+    global _netted
+    if not hooks.installed():
+        hooks.install(lambda: False, _caught_by_net)
+        hooks.watch_running_threads()
+    _netted = True
+    hooks.active(wanted)
+
+
+def _caught_by_net(exc: BaseException, trace: TracebackType | None) -> None:
+    policy = _policy
+    if policy is None or marks.raised_for(exc, WILL) or not pydevd_filters.attached(policy.filters.debugger):
+        return
+    if not policy.judge.ignored.ignores_type(type(exc)):
+        with policy.filters.unseen():
+            policy.filters.stop(exc, trace)
