@@ -9,7 +9,7 @@ import pytest
 from dap_agent.proxy import core, editor
 from dap_agent.proxy.core import Proxy
 from dap_agent.proxy.editor import Editor
-from dap_agent.proxy.effects import Abandon, Adopt, Respawn, ToAdapter, ToClient
+from dap_agent.proxy.effects import Abandon, Adopt, ForAgent, Respawn, ToAdapter, ToClient
 from dap_agent.proxy.restart import SETTINGS
 from dap_agent.wire.frames import Frame
 from dap_agent.wire.messages import InvalidMessage, event, parse, request, response
@@ -19,9 +19,11 @@ from .test_core_fuzz import MESSAGES, VALUES, Hostile
 CONNECT = {"host": "127.0.0.1", "port": 4000}
 NOTE = " (note: full exception trace is shown but execution is paused at: f)"
 COMMANDS = [*sorted(SETTINGS), "initialize", "launch", "attach", "restart", "stackTrace", "exceptionInfo", "threads"]
+COMMANDS += ["evaluate", "completions", "dapAgent/ask"]
 EVENTS = ["debugpyAttach", "debugpySockets", "initialized", "stopped", "thread", "breakpoint", "capabilities"]
 PARTS = {
     "arguments": [{"dapAgent": {"nodelay": False}}, {"arguments": {"dapAgent": {}}}, {"source": {"path": "a"}}],
+    "typed": [{"expression": "/why", "context": "repl"}, {"text": "/", "column": 2}, {"text": "//", "column": 3}],
     "configuration": [{"connect": CONNECT, "subProcessId": 7}, {"connect": {"host": "h", "port": -1}}],
     "body": [{"breakpoints": [{"id": 3}, 5, None]}, {"stackFrames": [{"name": "f (Current frame)"}, 1]}, {"x": NOTE}],
     "event": [
@@ -43,7 +45,9 @@ class Policies(Hostile):
             configuration = choose.choice([*PARTS["configuration"], *VALUES])
             made = request("startDebugging", {"configuration": configuration}, seq=seq)
         elif kind == "request":
-            made = {**request(choose.choice(COMMANDS), seq=seq), "arguments": self._part("arguments")}
+            command = choose.choice(COMMANDS)
+            part = "typed" if command in ("evaluate", "completions") else "arguments"
+            made = {**request(command, seq=seq), "arguments": self._part(part)}
         elif kind == "response":
             made = {
                 **response(other, choose.choice([*COMMANDS, "startDebugging"]), seq=seq),
@@ -73,12 +77,13 @@ def test_hostile_messages_and_policies(seed: int, monkeypatch: pytest.MonkeyPatc
     choose = random.Random(seed)
     hostile, asked, answered, seen = Policies(seed), Counter(), Counter(), Counter()
     waiting: list = []
+    questions: list[ForAgent] = []
     sent = 0
     while sent < MESSAGES:  # each session ends early when a restart fails
         proxy, doors = Proxy(), {}
         policies = Editor(proxy, spawned=True, doors=doors)
         proxy.client_arrived()
-        asked.clear(), answered.clear(), waiting.clear()
+        asked.clear(), answered.clear(), waiting.clear(), questions.clear()
 
         def book(effects, proxy=proxy, policies=policies, doors=doors) -> None:
             for effect in effects:
@@ -95,6 +100,8 @@ def test_hostile_messages_and_policies(seed: int, monkeypatch: pytest.MonkeyPatc
                     book(policies.adopted(effect.token, "127.0.0.1", 5000))
                 elif isinstance(effect, Respawn | Abandon):
                     waiting.append(effect)
+                elif isinstance(effect, ForAgent):
+                    questions.append(effect)
 
         for number in range(MESSAGES // 20):
             sent += 1
@@ -111,10 +118,16 @@ def test_hostile_messages_and_policies(seed: int, monkeypatch: pytest.MonkeyPatc
                 if isinstance(waiting.pop(), Abandon):
                     break
                 book(policies.respawned() if choose.random() < 0.95 else policies.respawn_failed("No."))
+            if questions and choose.random() < 0.1:
+                question = questions.pop(choose.randrange(len(questions)))
+                for _ in range(2):  # the second time is once too often, but for a number used twice
+                    book(proxy.answer_client(question.seq, question.command, {}))
+            assert len(proxy._questions) <= 300
             assert proxy.in_flight <= 700 and len(policies._held) <= 300 and len(policies._threads) <= 300
         book(proxy.adapter_gone("The adapter is gone."))
         if policies._restarting is not None:
             book(policies.respawn_failed("It was not to be."))
+        book(proxy.refuse_questions())
         del asked[0], answered[0]
         assert answered == asked, "every request of the client is answered exactly once"
-    assert seen["Respawn"] > 3 and seen["Adopt"] > 3, seen
+    assert seen["Respawn"] > 3 and seen["Adopt"] > 3 and seen["ForAgent"] > 300, seen
