@@ -43,9 +43,10 @@ def call(name: str, arguments_json: str = "{}") -> str:
     """Answer one question; never raises.
 
     Args:
-        name: `snapshot`, `frame`, `variable`, `members`, `evaluate` or `threads`; for a program that
-            ran before us `attach`, `detach`, `pausable`, `paused` or `unpause`
-            (`attached.py`); `stops` or `no_stops` (`raising.py`).
+        name: `snapshot`, `frame`, `variable`, `members`, `evaluate` (all with `halted`: the DAP id of a
+            thread that an editor's debugger has stopped) or `threads`; `interrupt` ends what is evaluated;
+            `halted` or `frame_number` (`suspended.py`); for a program that ran before us `attach`, `detach`,
+            `pausable`, `paused` or `unpause` (`attached.py`); `stops` or `no_stops` (`raising.py`).
         arguments_json: an object with the arguments of the function of that name (`inspection.py`, `evaluation.py`).
 
     Returns:
@@ -81,14 +82,22 @@ def _failed(error: Exception) -> str:
 
 
 def _answer(name: str, arguments: dict[str, Any]) -> Any:
-    from . import attached, evaluation, inspection, paths, snapshot
-
     if name in ("attach", "detach", "pausable", "paused", "unpause"):
+        from . import attached
+
         return getattr(attached, name)()
     if name in ("stops", "no_stops"):
         from . import raising
 
         return raising.configure(**arguments) if name == "stops" else raising.disable()
+    if name in ("halted", "frame_number"):
+        from . import suspended
+
+        return suspended.halted(**arguments) if name == "halted" else suspended.frame_number(**arguments)
+    from . import evaluation, inspection, paths, snapshot
+
+    if name == "interrupt":
+        return evaluation.interrupt()
     questions: dict[str, Callable[..., Any]] = {
         "snapshot": snapshot.take,
         "frame": inspection.frame,
@@ -100,10 +109,21 @@ def _answer(name: str, arguments: dict[str, Any]) -> Any:
         return snapshot.all_threads()
     if name not in questions:
         raise paths.NotThere("There is no question %s; there are: threads, %s." % (name, ", ".join(questions)))
-    stop = current_stop()
+    stop = _stop(name, arguments.pop("halted", None))
     if stop is None:
         raise paths.NotThere("The program is not stopped: it was resumed, or has not failed yet.")
     return questions[name](stop, **arguments)
+
+
+def _stop(name: str, thread: int | None) -> Stop | None:
+    """The stop that question *name* is about: that of the thread with this DAP id, in an editor's session."""
+    if thread is None:
+        return current_stop()
+    from . import pydevd_threads, suspended
+
+    if name == "evaluate":
+        pydevd_threads.hush()
+    return suspended.stop_of(thread)
 
 
 def _forget() -> None:

@@ -31,8 +31,19 @@ for _name in __future__.all_feature_names:
     _FUTURES |= getattr(__future__, _name).compiler_flag
 
 
+_running: list[_Run] = []
+
+
 class OutOfTime(BaseException):
     """Raised inside evaluated code when its time is up."""
+
+
+def interrupt() -> int:
+    """Interrupt all code that runs in an `evaluate`, as if its time were up, and say how many that were."""
+    runs = list(_running)
+    for run in runs:
+        run.hurry()
+    return len(runs)
 
 
 def evaluate(stop: Stop, number: int, code: str, timeout: float = 5.0) -> dict[str, Any]:
@@ -120,9 +131,13 @@ class _Run:
         self.notes: list[str] = []
         self.output = _Output()
         self._lock = threading.Lock()
-        self._over = threading.Event()
+        self._wake = threading.Event()
         self._ended = False
         self._ident = threading.get_ident()
+
+    def hurry(self) -> None:
+        """The time is up."""
+        self._wake.set()
 
     def __call__(self, body: Any, last: Any, namespace: dict[str, Any]) -> tuple[Any, BaseException | None]:
         """Value (MISSING without one) and error."""
@@ -133,6 +148,7 @@ class _Run:
         error: BaseException | None = None
         try:
             try:
+                _running.append(self)
                 watch.start()
                 with self.output:
                     exec(body, namespace)
@@ -146,6 +162,7 @@ class _Run:
             error = raised
         finally:
             self._end()
+            _running[:] = [run for run in _running if run is not self]
             self._forget_interruption()
         self.seconds = clock.elapsed()
         if self.timed_out:
@@ -163,7 +180,7 @@ class _Run:
     def _end(self) -> None:
         with self._lock:
             self._ended = True
-        self._over.set()
+        self._wake.set()
 
     def _forget_interruption(self) -> None:
         """An interruption that was ordered but not delivered yet must not hit what runs next."""
@@ -171,7 +188,9 @@ class _Run:
 
     def _watch(self) -> None:
         wait = self.timeout
-        while not self._over.wait(wait):
+        while True:
+            self._wake.wait(wait)
+            self._wake.clear()
             with self._lock:
                 if self._ended:
                     return

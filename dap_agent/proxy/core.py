@@ -126,6 +126,11 @@ class Proxy:
         """Requests that the adapter has not answered yet, the client's and ours."""
         return len(self._routes)
 
+    @property
+    def client_waiting(self) -> int:
+        """Requests of the client that the adapter has not answered yet."""
+        return self._routes.of_client
+
     # Our own requests
 
     def ask(

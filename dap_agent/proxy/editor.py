@@ -111,6 +111,11 @@ class Editor:
         """The arguments of its `launch` or `attach`, without our key; empty before that."""
         return self._record.given
 
+    @property
+    def active(self) -> bool:
+        """Whether we look into the debuggee at all."""
+        return self._debugpy and self.options.enabled
+
     # The beginning
 
     def _initialize(self, frame: Frame) -> Frame:

@@ -1,5 +1,6 @@
 """What the core asks `server` to do. Plain data, in the order in which it is to be done."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -116,5 +117,27 @@ class Abandon:
     """End the adapter; the client has been told all that there is to tell."""
 
 
+@dataclass(slots=True)
+class Later:
+    """After so many *seconds* carry out what *then* gives, which may be nothing."""
+
+    seconds: float
+    then: "Callable[[], list[Effect]]"
+
+
 ForHub = Adopt | Release | Attached
-Effect = ToAdapter | ToClient | Publish | Answer | Fail | Serve | ForAgent | Note | HangUp | ForHub | Respawn | Abandon
+Effect = (
+    ToAdapter
+    | ToClient
+    | Publish
+    | Answer
+    | Fail
+    | Serve
+    | ForAgent
+    | Note
+    | HangUp
+    | Later
+    | ForHub
+    | Respawn
+    | Abandon
+)

@@ -4,6 +4,7 @@ Built on asyncio protocols, one write per batch of messages read, since that is 
 """
 
 import asyncio
+import contextlib
 import os
 import socket
 from collections import deque
@@ -23,6 +24,7 @@ from dap_agent.proxy.effects import (
     ForAgent,
     ForHub,
     HangUp,
+    Later,
     Note,
     Publish,
     Respawn,
@@ -72,6 +74,10 @@ class ProxyServer:
         self._process: AdapterProcess | None = None
         self._name = "The debug adapter"
         self._stderr: deque[str] = deque(maxlen=_STDERR_LINES)
+        self._watchers: list[Callable[[], None]] = []  # of the epoch
+        self._epoch = 0  # as they know it
+        self._stirred: asyncio.Event | None = None  # set when the client asks, or is answered if that is awaited
+        self._answer_awaited = False
         self._own = OwnPart(self._core, self._apply, self._stderr.append)
         self._tasks: set[asyncio.Task[None]] = set()
         self._closing: asyncio.Task[None] | None = None
@@ -184,6 +190,16 @@ class ProxyServer:
         return self._core.stopped
 
     @property
+    def active(self) -> bool:
+        """Whether we may look into the debuggee: not with `"dapAgent": false`, and not before the adapter is known."""
+        return self._editor is None or self._editor.active
+
+    @property
+    def terminated(self) -> bool:
+        """Whether the adapter has said that the debuggee is gone."""
+        return self._core.terminated
+
+    @property
     def gone(self) -> str | None:
         """None while the adapter can be asked, else the sentence that says how it ended."""
         return self._core.gone
@@ -226,6 +242,46 @@ class ProxyServer:
             except asyncio.TimeoutError:
                 text = f"{self._name} did not answer '{command}' within {timeout:g} s."
                 raise RequestFailed(command, "timeout", text) from None
+
+    def post(self, command: str, arguments: Mapping[str, Any] | None = None) -> None:
+        """Ask the adapter and do not wait for the answer; nothing if it is gone."""
+        if self._core.gone is None:
+            self._apply([self._core.tell_adapter(command, arguments, lambda _: [])])
+
+    def watch(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call *callback*, on the loop, when the epoch has changed: also where no event tells of it.
+
+        Listeners to the event that has changed it are told before.
+
+        Returns:
+            A function that ends it.
+        """
+        self._watchers.append(callback)
+
+        def unwatch() -> None:
+            with contextlib.suppress(ValueError):
+                self._watchers.remove(callback)
+
+        return unwatch
+
+    async def quiet(self, seconds: float) -> None:
+        """Return when the client has asked nothing for *seconds* and waits for no answer of the adapter."""
+        while True:
+            self._stirred = self._stirred or asyncio.Event()
+            self._answer_awaited = self._core.client_waiting > 0
+            if self._answer_awaited:
+                await self._stirred.wait()
+                continue
+            try:
+                await asyncio.wait_for(self._stirred.wait(), seconds)
+            except asyncio.TimeoutError:
+                return
+
+    def _stir(self) -> None:
+        """Those who wait for quiet look again."""
+        if self._stirred is not None:
+            self._stirred.set()
+            self._stirred = None
 
     def subscribe(self, callback: Callable[[Message], None]) -> Callable[[], None]:
         """Call *callback* with every event from the adapter, in order, on the loop; it must not change the message.
@@ -485,6 +541,8 @@ class ProxyServer:
             self._early.append((bodies, error))
             return
         self._apply(chain.from_iterable(map(self._core.from_adapter, bodies)))
+        if self._answer_awaited and not self._core.client_waiting:
+            self._stir()
         if error is not None and self._core.gone is None:
             self._stderr.append(error.message)
             self._apply(self._core.adapter_gone(f"{self._name} cannot be understood any more. {error.message}"))
@@ -492,6 +550,7 @@ class ProxyServer:
 
     def _from_client(self, bodies: list[bytes], error: FramingError | None) -> None:
         self._apply(chain.from_iterable(map(self._core.from_client, bodies)))
+        self._stir()
         if error is not None:
             self._apply(self._core.client_broken(error.message))
 
@@ -524,10 +583,16 @@ class ProxyServer:
                 to_adapter, to_client = [], []
                 self._act(effect)
         self._write(to_adapter, to_client)
+        if self._core.epoch != self._epoch:
+            self._epoch = self._core.epoch
+            for callback in tuple(self._watchers):
+                callback()
 
-    def _act(self, effect: HangUp | ForAgent | ForHub | Respawn | Abandon) -> None:
+    def _act(self, effect: HangUp | Later | ForAgent | ForHub | Respawn | Abandon) -> None:
         if isinstance(effect, HangUp):
             self._hang_up()
+        elif isinstance(effect, Later):
+            self._loop.call_later(effect.seconds, lambda: self._apply(effect.then()))
         elif isinstance(effect, ForAgent):
             self._ask_agent(effect)
         elif isinstance(effect, Respawn):

@@ -19,7 +19,8 @@ from dap_agent.proxy.server import AdapterFailed, ProxyServer, RequestFailed
 from dap_agent.session import payload, remains
 from dap_agent.session.api import InspectionError
 from dap_agent.session.snapshot import Snapshot
-from dap_agent.session.target import LiveStop, PostMortem, Target
+from dap_agent.session.stopped import LiveStop, PostMortem
+from dap_agent.session.target import Target
 
 START_TIMEOUT = 60.0
 """Seconds for an adapter or a child to answer the handshake (a machine under load)."""
@@ -372,7 +373,7 @@ class Debuggee:
             data["notes"].append(
                 f"Nothing of it could be paused within {PAUSE_TIMEOUT:g} s: every thread waits in C code. It runs on."
             )
-        stop = LiveStop(root, thread_id if stands else None, Snapshot(data))
+        stop = LiveStop(root.asker, thread_id if stands else None, Snapshot(data))
         self._events.put_nowait(Stopped(stop, root.process_id, is_child=False))
 
     def _target(self, proxy: ProxyServer) -> Target:
@@ -414,7 +415,7 @@ class Debuggee:
             raise
         self._told.add(_key(snapshot))
         self._events.put_nowait(
-            Stopped(LiveStop(target, thread_id, snapshot), target.process_id, is_child=self._is_child(target))
+            Stopped(LiveStop(target.asker, thread_id, snapshot), target.process_id, is_child=self._is_child(target))
         )
 
     def _is_child(self, target: Target) -> bool:

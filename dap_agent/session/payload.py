@@ -1,8 +1,10 @@
 """The debuggee side as one text: what is run in the user's process, and how it is asked."""
 
 import ast
+import base64
 import functools
 import json
+import zlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -118,9 +120,12 @@ def bundle() -> str:
     return f"{_LOADER}\n_install({PACKAGE!r}, {texts!r}, globals().get('cache'))\n"
 
 
+@functools.cache
 def install_expression() -> str:
     """An expression for an evaluate that runs `bundle()` and leaves no name behind in the frame."""
-    return f"exec({bundle()!r}, {{}})"
+    # a third of the size, and pydevd has both modules loaded long before (1.8.21, 1.8.22)
+    packed = base64.b64encode(zlib.compress(bundle().encode())).decode()
+    return f"exec(__import__('zlib').decompress(__import__('base64').b64decode({packed!r})), {{}})"
 
 
 def call_expression(name: str, arguments: Mapping[str, Any]) -> str:
@@ -132,6 +137,23 @@ def call_expression(name: str, arguments: Mapping[str, Any]) -> str:
     """
     asked = json.dumps(arguments)
     return f"__import__('sys').modules['{PACKAGE}.api'].call({name!r}, {asked!r})"
+
+
+def guarded_call_expression(name: str, arguments: Mapping[str, Any]) -> str:
+    """Like `call_expression`, but the value is an empty text where the debuggee side has not been installed."""
+    asked = json.dumps(arguments)
+    module = f"__import__('sys').modules.get('{PACKAGE}.api')"
+    return f"getattr({module}, 'call', lambda *_: '')({name!r}, {asked!r})"
+
+
+def interruption() -> dict[str, Any]:
+    """Arguments of the `evaluate` that ends whatever code of ours is being evaluated in the debuggee."""
+    return {"expression": guarded_call_expression("interrupt", {}), "context": "clipboard"}
+
+
+def is_absent(text: str) -> bool:
+    """Whether the result of an evaluate of `guarded_call_expression` says that nothing is installed."""
+    return text.strip() in ("", "''")
 
 
 def parse_reply(text: str) -> Any:
@@ -156,3 +178,12 @@ def parse_reply(text: str) -> Any:
     if failed["type"] == "NotThere":
         raise InspectionError(failed["message"])
     raise InspectionError(f"Looking into the program failed inside it: {failed['type']}: {failed['message']}.")
+
+
+def problem(text: str) -> str | None:
+    """Why `parse_reply` would fail, as a sentence; None if it would not."""
+    try:
+        parse_reply(text)
+    except InspectionError as error:
+        return error.message
+    return None

@@ -1,0 +1,199 @@
+"""A stopped program, and one that has ended: the `StoppedProgram` of the tools."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from dap_agent.proxy.server import ProxyServer, RequestFailed
+from dap_agent.session import payload
+from dap_agent.session.api import InspectionError, ProgramResumed
+from dap_agent.session.asker import ANSWER_TIMEOUT, ENDED, RESUMED, Asker
+from dap_agent.session.snapshot import Snapshot
+
+
+async def release(proxy: ProxyServer, thread_id: int) -> None:
+    """Let a process go on whatever happens: when the adapter does not, its end does.
+
+    Args:
+        proxy: its session.
+        thread_id: DAP id of the thread that stands.
+    """
+    try:
+        await proxy.request("continue", {"threadId": thread_id})
+    except RequestFailed as error:
+        if error.reason == "timeout":
+            await proxy.close()
+
+
+class LiveStop:
+    """A process paused at an exception: the `StoppedProgram` of the tools, over one evaluate per question.
+
+    Args:
+        asker: asks the process.
+        thread_id: of the thread that stands; None if none does, since all of them wait in C code.
+        snapshot: the picture taken of it.
+        halted: whether an editor's debugger has made the stop: then questions name its thread.
+        frame_id: a DAP id of a frame of that thread, if one is known; else it is asked for.
+    """
+
+    def __init__(
+        self,
+        asker: Asker,
+        thread_id: int | None,
+        snapshot: Snapshot,
+        *,
+        halted: bool = False,
+        frame_id: int | None = None,
+    ) -> None:
+        self._asker = asker
+        self._proxy = asker.proxy
+        self._thread_id = thread_id
+        self._epoch = asker.proxy.epoch
+        self._bound = self._epoch if asker.proxy.stopped else None
+        self._snapshot = snapshot
+        self._named = {"halted": thread_id} if halted else {}
+        self._frame_id = frame_id
+        self._evaluating = 0
+
+    @property
+    def thread_id(self) -> int | None:
+        """The DAP id of the thread that stands."""
+        return self._thread_id
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The picture taken at the stop."""
+        return self._snapshot
+
+    async def frame(self, number: int) -> dict[str, Any]:
+        """See `StoppedProgram.frame`."""
+        return await self._ask("frame", {"number": number})
+
+    async def variable(self, frame: int, path: str, start: int = 0, count: int = 50) -> dict[str, Any]:
+        """See `StoppedProgram.variable`."""
+        return await self._ask("variable", {"number": frame, "path": path, "start": start, "count": count})
+
+    async def members(self, frame: int, path: str) -> dict[str, Any]:
+        """See `StoppedProgram.members`."""
+        return await self._ask("members", {"number": frame, "path": path})
+
+    async def evaluate(self, frame: int, code: str, timeout: float = 5.0) -> dict[str, Any]:
+        """See `StoppedProgram.evaluate`: runs in the thread that failed."""
+        self._check()
+        if self._thread_id is None:
+            raise InspectionError("Nothing can be evaluated: every thread of the program waits in C code.")
+        if self._frame_id is None:
+            stack = await self._proxy.request(
+                "stackTrace", {"threadId": self._thread_id, "startFrame": 0, "levels": 1}, epoch=self._bound
+            )
+            self._frame_id = int(stack["stackFrames"][0]["id"])
+        arguments = {"number": frame, "code": code, "timeout": timeout}
+        try:
+            return await self._ask("evaluate", arguments, frame_id=self._frame_id, timeout=timeout + 15.0)
+        except (ProgramResumed, asyncio.CancelledError):
+            self._interrupt()
+            raise
+
+    def _interrupt(self) -> None:
+        """What is evaluated must not keep the program any longer: its thread goes on when that has ended."""
+        if self._proxy.gone is None:
+            self._proxy.post("evaluate", payload.interruption())
+
+    async def resume(self) -> None:
+        """Let the program go on; harmless if it has gone on already, or has ended."""
+        if self._thread_id is not None and self._epoch == self._proxy.epoch:
+            await release(self._proxy, self._thread_id)
+
+    async def until_over(self) -> str:
+        """See `StoppedProgram.until_over`."""
+        proxy = self._proxy
+        changed = asyncio.Event()
+        unwatch = proxy.watch(changed.set)
+        closed = asyncio.ensure_future(proxy.wait_closed())
+        closed.add_done_callback(lambda _: changed.set())
+        try:
+            while self._epoch == proxy.epoch and not closed.done():
+                await changed.wait()
+                changed.clear()
+        finally:
+            unwatch()
+            closed.cancel()
+        if proxy.gone is not None and not proxy.terminated:
+            return f"{proxy.gone} The program goes on without it."
+        if self._named:
+            return "The program has ended." if proxy.terminated else "The program was resumed."
+        return "The program has ended, or was let go on by somebody else, while it was stopped."
+
+    async def _ask(
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        *,
+        frame_id: int | None = None,
+        timeout: float = ANSWER_TIMEOUT,
+    ) -> dict[str, Any]:
+        self._check()
+        try:
+            answer = await self._asker.ask(
+                name, {**arguments, **self._named}, frame_id=frame_id, timeout=timeout, epoch=self._bound
+            )
+        except InspectionError:
+            self._check()  # then it may have been the answer of a program that goes on
+            raise
+        if not isinstance(answer, dict):
+            raise InspectionError(f"The debuggee answered {name} with {type(answer).__name__} instead of an object.")
+        return answer
+
+    def _check(self) -> None:
+        if self._epoch != self._proxy.epoch:
+            raise ProgramResumed(ENDED if self._proxy.terminated else RESUMED)
+
+
+class PostMortem:
+    """A process that is gone: answers what its snapshot holds, and says so for the rest."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """What could be had of the crash."""
+        return self._snapshot
+
+    async def frame(self, number: int) -> dict[str, Any]:
+        """The frame as it stands in the snapshot."""
+        for frame in self._snapshot.frames:
+            if frame["number"] == number:
+                return frame
+        raise InspectionError(f"There is no frame {number} in the snapshot; {self._numbers()}")
+
+    async def variable(self, frame: int, path: str, start: int = 0, count: int = 50) -> dict[str, Any]:
+        """A local or argument by its name, as the snapshot has it."""
+        found = await self.frame(frame)
+        for entry in [*found["locals"], *found["arguments"]]:
+            if entry["name"] == path:
+                return {"path": path, "value": entry["value"], "children": [], "total": 0, "start": start}
+        names = sorted({entry["name"] for entry in [*found["locals"], *found["arguments"]]})
+        raise InspectionError(
+            f"The process has ended, so only what its snapshot holds can be read; frame {frame} has "
+            f"{', '.join(names) if names else 'no values'}."
+        )
+
+    async def members(self, frame: int, path: str) -> dict[str, Any]:
+        """Not possible any more."""
+        raise InspectionError("The process has ended: members can't be listed. Read its source instead.")
+
+    async def evaluate(self, frame: int, code: str, timeout: float = 5.0) -> dict[str, Any]:
+        """Not possible any more."""
+        raise InspectionError("The process has ended: nothing can be evaluated in it. Use run_test to try code.")
+
+    async def resume(self) -> None:
+        """Nothing is left to resume."""
+
+    async def until_over(self) -> str:
+        """Never: what has ended cannot end."""
+        return await asyncio.get_running_loop().create_future()  # type: ignore[no-any-return]
+
+    def _numbers(self) -> str:
+        numbers = [frame["number"] for frame in self._snapshot.frames]
+        return f"it has frames {numbers[0]} to {numbers[-1]}." if numbers else "it has no frames."
