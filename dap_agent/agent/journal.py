@@ -15,6 +15,7 @@ from typing import Any, TextIO
 
 from dap_agent import __version__
 from dap_agent.errors import DapAgentError
+from dap_agent.models.base import Usage
 from dap_agent.session.paths import state_dir
 from dap_agent.session.redaction import mask_code, mask_json, mask_known, mask_text
 
@@ -37,11 +38,16 @@ class Journal:
     Args:
         path: the file.
         stream: the file, open for appending text.
+
+    Attributes:
+        trouble: the sentence that says why the file is not complete.
+        ended: whether the record `end` was written.
     """
 
     def __init__(self, path: Path, stream: TextIO) -> None:
         self.path = path
         self.trouble: str | None = None
+        self.ended = False
         self._stream = stream
 
     @property
@@ -107,6 +113,7 @@ class Journal:
         """
         if self.trouble is not None or self._stream.closed:
             return
+        self.ended = self.ended or kind == "end"
         now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
         record = {"t": now, "kind": kind, **mask_json(fields, _MASKS.get(kind, mask_text))}
         try:
@@ -118,6 +125,13 @@ class Journal:
     def applied(self, files: Sequence[str]) -> None:
         """Note that the fix was written to *files* (paths relative to the workspace)."""
         self.write("applied", files=list(files))
+
+    def failed(self, why: str) -> None:
+        """Note that the investigation could not begin, if it has not."""
+        if not self.ended:
+            usage = Usage().to_json()
+            zero = {"verdict": None, "usage": usage, "cost": 0.0, "turns": 0, "seconds": 0.0}
+            self.write("end", status="failed", explanation=why, **zero)
 
     def rerun(self, exit_status: int, passed: bool) -> None:
         """Note how the program ended when it was run again."""

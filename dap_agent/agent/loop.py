@@ -303,7 +303,7 @@ class _Investigation:
 
     async def ask(self) -> Turn:
         number = self.meter.turns + 1
-        self.tell("turn", f"turn {number}", turn=number, of=self.meter.budget.turns)
+        self.tell("turn", f"turn {number}", turn=number, of=self.meter.budget.turns, cost=self.meter.cost)
         began = self.clock()
         turn = await asyncio.wait_for(
             self.backend.complete(

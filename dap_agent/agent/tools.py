@@ -195,13 +195,18 @@ def example_call(tool: Tool) -> str:
 
 def wrong_arguments(tool: Tool, arguments: Mapping[str, Any]) -> str | None:
     """What is wrong with *arguments* by the tool's schema and how to call right; None if nothing is."""
-    import jsonschema
-
-    validator = jsonschema.Draft202012Validator(tool.parameters)
-    problems = [_problem(error) for error in validator.iter_errors(arguments)]
+    problems = problems_of(tool.parameters, arguments)
     if not problems:
         return None
     return f"Wrong arguments for {tool.name}: {'; '.join(problems[:5])}. A right call: {example_call(tool)}"
+
+
+def problems_of(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> list[str]:
+    """What is wrong with *arguments* by a JSON Schema (draft 2020-12), in words; empty if nothing is."""
+    import jsonschema
+
+    validator = jsonschema.Draft202012Validator(schema)
+    return [_problem(error) for error in validator.iter_errors(arguments)]
 
 
 def _problem(error: Any) -> str:

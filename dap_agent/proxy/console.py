@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 CUSTOM = "dapAgent/"
-"""What the names of our custom requests begin with."""
+"""What the names of our custom requests and the ids of our progress begin with."""
 
 _SLASH = "/"
 
@@ -23,6 +23,8 @@ def is_ours(command: str, arguments: Mapping[str, Any]) -> bool:
         return True
     if command == "evaluate":
         return arguments.get("context") == "repl" and is_command(arguments.get("expression"))
+    if command == "cancel":  # of progress that we have reported; there is no other
+        return str(arguments.get("progressId", "")).startswith(CUSTOM)
     return command == "completions" and is_command(arguments.get("text"))
 
 

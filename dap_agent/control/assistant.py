@@ -1,0 +1,411 @@
+"""The assistant of one debug session: investigates its stops, one at a time, applies fixes and takes them back.
+
+Knows nothing of how it is asked and shown: the debug console, messages of the debug adapter and others use it. Imports
+the heavy rooms (agent, fixes, models) when they are first needed, as it is part of every debug session's start.
+"""
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from dap_agent.control import changes, failure
+from dap_agent.control.guest import Guest
+from dap_agent.control.history import History
+from dap_agent.control.work import Configuration, Listener, Task, Work
+from dap_agent.errors import DapAgentError
+from dap_agent.session.api import StopOver
+
+if TYPE_CHECKING:
+    from dap_agent.agent.budget import Budget
+    from dap_agent.agent.jobs import Conversation
+    from dap_agent.agent.journal import Journal
+    from dap_agent.agent.outcome import Outcome
+    from dap_agent.agent.progress import OnProgress, Progress
+    from dap_agent.fixes.applying import Undone
+    from dap_agent.models.base import Backend
+    from dap_agent.session.api import StoppedProgram
+    from dap_agent.session.snapshot import Snapshot
+
+NO_MODEL = (
+    "No model is configured. Give one as `model` below `dapAgent` in the launch configuration, in DAP_AGENT_MODEL, or "
+    "as `model` in [tool.dap-agent] of pyproject.toml: anthropic:NAME (key in ANTHROPIC_API_KEY), openai:NAME (key in "
+    "OPENAI_API_KEY), or local:URL for a server of your own."
+)
+NO_EXCEPTION_YET = "There has been no exception in this session so far."
+RESUMED = "The program was resumed, which ends the investigation."
+ENDED = "The program has ended, which ends the investigation; /fix and /ask look at what is known of its exception."
+CANCELLED = "The investigation was cancelled."
+CLOSED = "The debug session has ended, and the investigation with it."
+
+
+class Assistant:
+    """See the module.
+
+    Args:
+        guest: the debug session.
+        configure: what the user has set, known once the program is being started; may change at a restart.
+    """
+
+    def __init__(self, guest: Guest, configure: Callable[[], Awaitable[Configuration]]) -> None:
+        self.history = History()
+        self._guest = guest
+        self._configure = configure
+        self._listeners: list[Listener] = []
+        self._work: Work | None = None  # that runs
+        self._task: asyncio.Task[Outcome] | None = None
+        self._beginning = False
+        self._why = RESUMED  # what the running work is cancelled for
+        self._last: Work | None = None  # that has ended
+        self._proposed: Work | None = None  # the newest with a fix
+        self._backend: tuple[str, Backend] | None = None
+        self._talk: tuple[Snapshot, Conversation] | None = None  # the questions at one stop
+        self._spent = 0.0  # US dollars
+        self._stops = 0
+        self._files = asyncio.Lock()  # the user's files are written by one at a time
+        self._unlisten = guest.listen(self)
+
+    def listen(self, listener: Listener) -> None:
+        """Tell *listener* of everything from now on."""
+        self._listeners.append(listener)
+
+    async def close(self) -> None:
+        """End everything; nothing is left running."""
+        self._unlisten()
+        await self.cancel(CLOSED)
+        if self._proposed is not None:
+            self._proposed.journal.close()
+        if self._backend is not None:
+            await self._backend[1].aclose()
+            self._backend = None
+
+    # What the guest tells
+
+    def stopped(self, snapshot: "Snapshot", thread_id: int) -> None:
+        """See `GuestListener`."""
+        self._stops += 1
+        self.history.add("stop", snapshot.headline)
+        for listener in self._listeners:
+            listener.stopped(snapshot, thread_id)
+
+    def resumed(self) -> None:
+        """See `GuestListener`; a running investigation hears of it from its program."""
+
+    def ended(self) -> None:
+        """See `GuestListener`."""
+        self.history.add("end", "the program has ended")
+
+    # Questions that need no model
+
+    @property
+    def guest(self) -> Guest:
+        """The debug session."""
+        return self._guest
+
+    @property
+    def proposed(self) -> Work | None:
+        """The newest investigation that has ended with a fix."""
+        return self._proposed
+
+    @property
+    def working(self) -> Work | None:
+        """The investigation that runs."""
+        return self._work
+
+    @property
+    def last(self) -> Work | None:
+        """The newest investigation that has ended."""
+        return self._last
+
+    async def configuration(self) -> Configuration:
+        """What the user has set for this session."""
+        return await self._configure()
+
+    def snapshot(self) -> "Snapshot":
+        """The newest exception stop's.
+
+        Raises:
+            DapAgentError: there was none.
+        """
+        if self._guest.last is None:
+            raise DapAgentError(NO_EXCEPTION_YET)
+        return self._guest.last
+
+    async def evaluate(self, code: str, frame_id: int | None) -> dict[str, Any]:
+        """Run the user's own *code* in the live program, in the frame that the client has selected.
+
+        Args:
+            frame_id: the client's; None for the innermost frame.
+
+        Returns:
+            The answer of `StoppedProgram.evaluate`.
+
+        Raises:
+            DapAgentError: it cannot be run.
+        """
+        program = await self._guest.program()
+        if self._guest.state == "ended":
+            raise DapAgentError("The program has ended: nothing can be run in it any more. /restart starts it again.")
+        return await program.evaluate(await self._guest.frame_number(frame_id), code)
+
+    async def restart(self) -> None:
+        """Start the program again, with the code that the files hold now.
+
+        Raises:
+            DapAgentError: it cannot be restarted.
+        """
+        await self._guest.restart()
+        self.history.add("restart", "the program was started again")
+
+    # Investigations
+
+    async def autodebug(self, instructions: str | None = None) -> Work:
+        """Begin to look for a fix of the exception that the program stands at, or has ended of.
+
+        Args:
+            instructions: the user's own words for the model.
+
+        Returns:
+            The work; listeners are told how it goes on.
+
+        Raises:
+            DapAgentError: it cannot begin.
+        """
+        return await self._begin("autodebug", instructions or "")
+
+    async def ask(self, text: str) -> Work:
+        """Begin to answer a question about the stop; likewise. A further question at one stop goes on from the last."""
+        if not text.strip():
+            raise DapAgentError("The question is empty.")
+        return await self._begin("ask", text)
+
+    async def cancel(self, why: str = CANCELLED) -> Work | None:
+        """End the investigation that runs; returns when nothing is left of it.
+
+        Returns:
+            The work, None if there was none.
+        """
+        work, task = self._work, self._task
+        if task is None or task.done():
+            return None
+        self._why = why
+        task.cancel(why)
+        await asyncio.wait({task})
+        return work
+
+    async def _begin(self, task: Task, question: str) -> Work:
+        if self._beginning or self._work is not None:
+            raise DapAgentError("An investigation runs already: wait for its end, or end it with /cancel.")
+        self._beginning = True
+        try:
+            program = await self._guest.program()
+            if task == "autodebug" and program.snapshot.reason == "pause":
+                raise DapAgentError(
+                    "There is no exception at this stop, so there is nothing to fix. /ask QUESTION looks at it; "
+                    "/fix works when an exception has stopped the program."
+                )
+            configuration = await self._configure()
+            if configuration.model is None:
+                raise DapAgentError(NO_MODEL)
+            if configuration.max_cost is not None and self._spent >= configuration.max_cost:
+                raise DapAgentError(
+                    f"${self._spent:.2f} of the ${configuration.max_cost:.2f} for this session are spent: a higher "
+                    "maxCost allows more."
+                )
+            work = await asyncio.to_thread(_prepare, program, configuration, task, question)
+        finally:
+            self._beginning = False
+        self._work = work
+        self._why = RESUMED
+        self.history.add(task, question or program.snapshot.headline, work.id)
+        for listener in self._listeners:
+            listener.began(work)
+        self._task = asyncio.get_running_loop().create_task(self._run(work, program, configuration))
+        self._task.add_done_callback(lambda task: self._over(work, task))
+        return work
+
+    async def _run(self, work: Work, program: "StoppedProgram", configuration: Configuration) -> "Outcome":
+        from dap_agent.agent.stopping import while_stopped
+
+        return await while_stopped(program, self._investigate(work, program, configuration))
+
+    def _over(self, work: Work, task: "asyncio.Task[Outcome]") -> None:
+        """The investigation has come to its end, whatever that is."""
+        error = None if task.cancelled() else task.exception()
+        if task.cancelled():
+            work.failure = self._why  # by `cancel`
+        elif isinstance(error, StopOver):
+            work.failure = RESUMED if self._guest.state != "ended" else ENDED
+        elif isinstance(error, DapAgentError):
+            work.failure = error.message
+        elif error is not None:  # a bug of ours; the debug session has to go on
+            work.failure = failure.describe(error)
+        else:
+            work.outcome = task.result()
+            if work.outcome.status == "resumed":
+                work.failure = RESUMED
+        self._finish(work)
+
+    async def _investigate(self, work: Work, program: "StoppedProgram", configuration: Configuration) -> "Outcome":
+        from dap_agent.agent import loop
+        from dap_agent.agent.stopping import python_of
+
+        common: _Common = {
+            "python": configuration.python or python_of(program.snapshot, Path(sys.executable)),
+            "budget": self._budget(configuration),
+            "journal": work.journal,
+            "allow_evaluate": configuration.allow_evaluate,
+            "on_progress": lambda event: self._tell(work, event),
+        }
+        backend = await self._model(work.model)
+        if work.task == "autodebug":
+            return await loop.investigate(program, backend, work.workspace, instructions=work.question, **common)
+        talk = self._conversation(program.snapshot)
+        return await loop.answer(program, backend, work.workspace, work.question, conversation=talk, **common)
+
+    def _budget(self, configuration: Configuration) -> "Budget":
+        from dap_agent.agent.budget import Budget
+
+        limit = configuration.max_cost
+        left = None if limit is None else limit - self._spent
+        return Budget(configuration.max_turns, configuration.max_tokens, left, configuration.timeout)
+
+    def _conversation(self, snapshot: "Snapshot") -> "Conversation":
+        """The questions at this stop so far: a new stop begins anew."""
+        from dap_agent.agent.jobs import Conversation
+
+        if self._talk is None or self._talk[0].data is not snapshot.data:
+            self._talk = (snapshot, Conversation())
+        return self._talk[1]
+
+    async def _model(self, name: str) -> "Backend":
+        from dap_agent.models import registry
+
+        if self._backend is not None and self._backend[0] != name:
+            await self._backend[1].aclose()
+            self._backend = None
+        if self._backend is None:
+            # importing an SDK takes a second or two, in which the editor must not wait
+            self._backend = (name, await asyncio.to_thread(registry.create, name))
+        return self._backend[1]
+
+    def _tell(self, work: Work, event: "Progress") -> None:
+        if event.kind == "turn":
+            work.cost = event.data.get("cost") or 0.0
+        for listener in self._listeners:
+            listener.progress(work, event)
+
+    def _finish(self, work: Work) -> None:
+        if work.outcome is not None:
+            work.cost = work.outcome.cost or 0.0
+        self._spent += work.cost
+        self._work, self._last = None, work
+        if work.proposes:
+            if self._proposed is not None:
+                self._proposed.journal.close()
+            self._proposed = work
+        else:
+            work.journal.failed(work.failure or "")
+            work.journal.close()
+        self.history.ended(work)
+        for listener in self._listeners:
+            listener.ended(work)
+
+    # Fixes
+
+    async def apply(self, *, unproved: bool = False, id: str | None = None) -> Work:
+        """Write the newest fix to the user's files.
+
+        Args:
+            unproved: also if its proof has not succeeded.
+            id: of the fix that is meant; if it is not the newest one, nothing is written.
+
+        Returns:
+            Its investigation, with the files in `applied`.
+
+        Raises:
+            DapAgentError: nothing was written; the message says why.
+        """
+        async with self._files:
+            work = self._proposed
+            if work is None:
+                raise DapAgentError("There is no fix to apply. /fix looks for one.")
+            if id is not None and id != work.id:
+                raise DapAgentError(f"The fix {id} is not the newest one, which is {work.id}: nothing was written.")
+            work.applied = await asyncio.to_thread(changes.write, work, unproved=unproved)
+        work.journal.applied(work.applied)
+        self.history.add("apply", ", ".join(work.applied), work.id)
+        return work
+
+    async def undo(self) -> "Undone":
+        """Take back the last fix that was applied in the workspace.
+
+        Raises:
+            DapAgentError: there is none, or it cannot be taken back.
+        """
+        async with self._files:
+            root = self._proposed.workspace.root if self._proposed is not None else await self._root()
+            undone = await asyncio.to_thread(changes.take_back, root)
+            if self._proposed is not None:
+                self._proposed.applied = ()
+        self.history.add("undo", undone.label)
+        return undone
+
+    async def _root(self) -> Path:
+        configuration = await self._configure()
+        if configuration.workspace:
+            return configuration.workspace[0]
+        from dap_agent.agent.stopping import root_of_attached
+
+        return root_of_attached(self.snapshot())
+
+    # What others may want to know
+
+    async def status(self) -> dict[str, Any]:
+        """What goes on, as JSON (`schemas/messages.schema.json`)."""
+        last, proposed, work = self._guest.last, self._proposed, self._work
+        return {
+            "program": self._guest.state,
+            "exception": last.headline if last is not None else None,
+            "model": (await self._configure()).model,
+            "working": {"id": work.id, "task": work.task} if work is not None else None,
+            "proposal": (
+                {"id": proposed.id, "title": proposed.title, "applied": bool(proposed.applied)}
+                if proposed is not None
+                else None
+            ),
+            "cost": round(self._spent, 6),
+        }
+
+
+class _Common(TypedDict):
+    """What both kinds of investigation are given."""
+
+    python: Path
+    budget: "Budget"
+    journal: "Journal"
+    allow_evaluate: bool
+    on_progress: "OnProgress"
+
+
+def _prepare(program: "StoppedProgram", configuration: Configuration, task: Task, question: str) -> Work:
+    """Find the workspace and begin a journal."""
+    from dap_agent.agent import loop  # noqa: F401 - so that it need not be imported on the event loop
+    from dap_agent.agent.journal import Journal
+    from dap_agent.agent.stopping import root_of_attached
+    from dap_agent.fixes.workspace import Workspace
+
+    snapshot, model = program.snapshot, configuration.model or ""
+    folders = configuration.workspace or (root_of_attached(snapshot),)
+    workspace = Workspace(folders[0], also=folders[1:])
+    process = snapshot.data["process"]
+    journal = Journal.create(
+        workspace.root,
+        model=model,
+        command=[str(word) for word in process["argv"]],
+        headline=snapshot.headline,
+        python=str(snapshot.data["python"]["executable"]),
+        cwd=str(process["cwd"]),
+    )
+    return Work(journal.id, task, question, model, snapshot, workspace, journal)

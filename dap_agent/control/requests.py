@@ -1,0 +1,152 @@
+"""The custom requests `dapAgent/...`: their arguments as JSON Schema, and how each is answered."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dap_agent.control.assistant import Assistant
+from dap_agent.errors import DapAgentError
+
+PREFIX = "dapAgent/"
+
+
+@dataclass(frozen=True)
+class Request:
+    """One custom request.
+
+    Args:
+        name: without `PREFIX`.
+        description: one sentence, as in `schemas/messages.schema.json`.
+        properties: JSON Schemas of the arguments.
+        required: names of those that must be given.
+        example: arguments that are right.
+    """
+
+    name: str
+    description: str
+    properties: Mapping[str, Any]
+    required: tuple[str, ...] = ()
+    example: Mapping[str, Any] | None = None
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """JSON Schema (draft 2020-12) of the arguments."""
+        schema: dict[str, Any] = {
+            "type": "object",
+            "description": self.description,
+            "properties": dict(self.properties),
+            "additionalProperties": False,
+        }
+        return {**schema, "required": list(self.required)} if self.required else schema
+
+
+_TEXT = {"type": "string", "minLength": 1}
+
+REQUESTS = (
+    Request("status", "What goes on in this session.", {}),
+    Request("snapshot", "The snapshot of the newest exception stop.", {}),
+    Request(
+        "autodebug",
+        "Begin to look for a fix; events tell how it goes on.",
+        {"instructions": {**_TEXT, "description": "the user's own words for the model"}},
+        example={"instructions": "Keep the public API."},
+    ),
+    Request(
+        "ask",
+        "Begin to answer a question about the stopped program; events tell how it goes on.",
+        {"text": {**_TEXT, "description": "the question"}},
+        ("text",),
+        {"text": "Where does this value come from?"},
+    ),
+    Request("cancel", "End the investigation that runs.", {}),
+    Request(
+        "apply",
+        "Write the newest fix to the files.",
+        {
+            "id": {**_TEXT, "description": "the fix that is meant; another one is not written"},
+            "unproved": {"type": "boolean", "description": "also if its proof has not succeeded"},
+        },
+        example={"id": "1a2b3c4d"},
+    ),
+    Request("undo", "Take back the last fix that was applied in the workspace.", {}),
+)
+NAMES = tuple(PREFIX + request.name for request in REQUESTS)
+
+
+async def answer(assistant: Assistant, command: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer a custom request.
+
+    Returns:
+        The body of the response.
+
+    Raises:
+        DapAgentError: it cannot be done, or the arguments are wrong.
+    """
+    name = command.removeprefix(PREFIX)
+    request = next((request for request in REQUESTS if request.name == name), None)
+    if request is None:
+        raise DapAgentError(f"There is no request {command!r:.80}; there are {', '.join(NAMES)}.")
+    if arguments or request.required:
+        await asyncio.to_thread(_check, request, arguments)  # the validator takes a while to import
+    return await _ANSWERS[name](assistant, arguments)
+
+
+def _check(request: Request, arguments: Mapping[str, Any]) -> None:
+    from dap_agent.agent.tools import problems_of
+
+    problems = problems_of(request.schema, arguments)
+    if problems:
+        right = json.dumps(dict(request.example or {}))
+        raise DapAgentError(
+            f"Wrong arguments for {PREFIX}{request.name}: {'; '.join(problems[:5])}. Right are, for example: {right}"
+        )
+
+
+async def _status(assistant: Assistant, _: Mapping[str, Any]) -> dict[str, Any]:
+    return await assistant.status()
+
+
+async def _snapshot(assistant: Assistant, _: Mapping[str, Any]) -> dict[str, Any]:
+    return {"snapshot": assistant.snapshot().data}
+
+
+async def _autodebug(assistant: Assistant, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    work = await assistant.autodebug(arguments.get("instructions"))
+    return {"id": work.id, "model": work.model}
+
+
+async def _ask(assistant: Assistant, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    work = await assistant.ask(arguments["text"])
+    return {"id": work.id, "model": work.model}
+
+
+async def _cancel(assistant: Assistant, _: Mapping[str, Any]) -> dict[str, Any]:
+    work = await assistant.cancel()
+    return {"id": work.id if work is not None else None}
+
+
+async def _apply(assistant: Assistant, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    work = await assistant.apply(unproved=arguments.get("unproved", False), id=arguments.get("id"))
+    return {"id": work.id, "title": work.title, "files": [str(work.workspace.root / name) for name in work.applied]}
+
+
+async def _undo(assistant: Assistant, _: Mapping[str, Any]) -> dict[str, Any]:
+    undone = await assistant.undo()
+    return {
+        "title": undone.label,
+        "restored": [str(path) for path in undone.restored],
+        "removed": [str(path) for path in undone.removed],
+    }
+
+
+_ANSWERS: dict[str, Callable[[Assistant, Mapping[str, Any]], Awaitable[dict[str, Any]]]] = {
+    "status": _status,
+    "snapshot": _snapshot,
+    "autodebug": _autodebug,
+    "ask": _ask,
+    "cancel": _cancel,
+    "apply": _apply,
+    "undo": _undo,
+}
