@@ -6,9 +6,10 @@ Their `except Exception` does not handle a failure: it reports the end of a thre
 from __future__ import annotations
 
 import ast
+import sys
 from typing import Any, Callable
 
-from . import guards, reading, stop, tasks
+from . import c_calls, guards, reading, stop, tasks
 from .effects import PASS, Effect, Raised
 from .statics import UNKNOWN, Scope, value_of
 
@@ -234,7 +235,10 @@ def through_c(frame: Any, inner: Any, raised: Raised, record: guards.Code) -> Ef
         return PASS if operation == "BINARY_SUBSCR" else Effect("handled", "the end of an iteration")
     if raised.is_a(TypeError) and name in ("__len__", "__length_hint__") and _operation(frame).startswith("CALL"):
         return Effect("maybe", "a length hint")
-    return PASS
+    operation = _operation(frame)
+    calls = _calls_at(record, frame.f_lasti) if "CALL" in operation else []
+    doubt = c_calls.doubt(frame, inner, operation, calls, exact=sys.version_info >= (3, 11))
+    return PASS if doubt is None else Effect("maybe", doubt)
 
 
 def _operation(frame: Any) -> str:

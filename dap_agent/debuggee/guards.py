@@ -155,7 +155,7 @@ class Code:
         if not _POSITIONS:
             return self._depth(offset) > 0
         if self._table is None:
-            self._table = list(_exception_table(self.code))
+            self._table = [(start, end) for start, end, _ in exception_table(self.code)]
         return any(start <= offset < end for start, end in self._table)
 
     def _depth(self, offset: int) -> int:
@@ -415,8 +415,8 @@ def _try(statement: Any) -> Exits:
 # What the byte code says
 
 
-def _exception_table(code: Any) -> Any:
-    """(first, end) byte offsets of the protected ranges (CPython 3.11+: Objects/exception_handling_notes.txt)."""
+def exception_table(code: Any) -> Any:
+    """(first, end, handler) byte offsets of the protected ranges (3.11+: Objects/exception_handling_notes.txt)."""
     table = code.co_exceptiontable
     at = 0
 
@@ -432,8 +432,8 @@ def _exception_table(code: Any) -> Any:
         return value
 
     while at < len(table):
-        start, length, _target, _depth_and_lasti = number(), number(), number(), number()
-        yield start * 2, (start + length) * 2
+        start, length, target, _depth_and_lasti = number(), number(), number(), number()
+        yield start * 2, (start + length) * 2, target * 2
 
 
 def _block_depths(code: types.CodeType) -> dict[int, int]:

@@ -9,10 +9,10 @@ import contextlib
 import os
 import sys
 import threading
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any, Callable, Optional
 
-from . import api, bridge, frameworks, marks, net, originals, output_tail
+from . import api, bridge, frameworks, judging, marks, net, originals, output_tail
 from .after_import import when_imported
 from .stop import Stop
 
@@ -28,6 +28,7 @@ _here = threading.local()
 _connect: Optional[Callable[[], bool]] = None
 _instead: Optional[Callable[[BaseException, Optional[TracebackType]], None]] = None
 _active = True
+_ignored: Optional[judging.Ignored] = None
 
 LOGGERS = ("asyncio", "concurrent.futures", "django.request", "uvicorn.error", "gunicorn.error", "hypercorn.error",
            "tornado.application", "aiohttp.server", "celery.app.trace", "werkzeug",
@@ -99,9 +100,13 @@ def report(
         return
     if marks.of(exc) is not None or _name(type(exc)) in ("CancelledError", "Cancelled"):
         return
+    if _instead is None and marks.told_at_raise(exc):
+        return
     marks.put(exc)
     if type(tb) is not TracebackType:  # Celery logs one that it has made itself
         tb = _traceback(exc)
+    if _ignores(exc, tb):
+        return
     _here.busy = True
     try:
         if _instead is not None:
@@ -117,6 +122,53 @@ def report(
         net.failed("could not report %s" % _name(type(exc)), error)
     finally:
         _here.busy = False
+
+
+AT_RAISE_NOTE = (
+    "Stopped at the raise: all frames are alive, and no finally, with or except that the exception passes has run yet."
+)
+
+
+def stop_at_raise(exc: BaseException, frame: FrameType) -> None:
+    """Stop where *exc* is raised, in *frame*, which still runs. If that can't be done its end is reported as ever."""
+    if not _active or getattr(_here, "busy", False) or not _can_stop():
+        return
+    marks.put(exc, marks.AT_RAISE)
+    _here.busy = True
+    stopped = False
+    try:
+        with _one_at_a_time, bridge.own_tracing(), originals.restored(), bridge.interrupts_ignored():
+            tb = TracebackType(None, frame, frame.f_lasti, frame.f_lineno or frame.f_code.co_firstlineno)
+            stop = Stop.from_exception(exc, tb, live_frame=frame)
+            stop.frames = [pair for pair in stop.frames if not _imports(pair[0])] or stop.frames
+            stop.output = output_tail.lines()
+            stop.notes.append(AT_RAISE_NOTE)
+            stopped = _stop(stop, exc, tb)
+    except Exception as error:  # the program must meet its own exception, not one of ours
+        net.failed("could not stop at the raise of %s" % _name(type(exc)), error)
+    finally:
+        _here.busy = False
+        if not stopped:
+            marks.take(exc)
+
+
+def _imports(frame: FrameType) -> bool:
+    """Whether it is the import system's, whose frames the interpreter takes out of tracebacks, too."""
+    return frame.f_code.co_filename.startswith("<frozen importlib")
+
+
+def ignore(ignored: judging.Ignored) -> None:
+    """From now on, no stop at these."""
+    global _ignored
+    _ignored = ignored
+
+
+def _ignores(exc: BaseException, tb: Optional[TracebackType]) -> bool:
+    if _ignored is None:
+        return False
+    while tb is not None and tb.tb_next is not None:
+        tb = tb.tb_next
+    return _ignored.ignores_type(type(exc)) or (tb is not None and _ignored.ignores_module(tb.tb_frame))
 
 
 def _can_stop() -> bool:

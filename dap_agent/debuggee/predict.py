@@ -59,13 +59,19 @@ def will_be_unhandled(exc_type: type, exc: BaseException | None, frame: Any) -> 
 
     Never raises; what can't be judged is not certain.
     """
+    return way_of(exc_type, exc, frame)[0]
+
+
+def way_of(exc_type: type, exc: BaseException | None, frame: Any) -> tuple[Verdict, int | None]:
+    """The same, and how many callers further out it is decided; None if that is not on this stack alone."""
     try:
         raised = Raised(exc_type, exc)
         if _directs_control(raised):
-            return _control_flow
-        return _Way(frame, raised).judge()
+            return _control_flow, 0
+        way = _Way(frame, raised)
+        return way.judge(), way.callers
     except Exception as error:  # the program's stack may hold anything: a wrong guess is better than a new exception
-        return Verdict(False, "it could not be judged (%s)" % type(error).__name__, False)
+        return Verdict(False, "it could not be judged (%s)" % type(error).__name__, False), None
 
 
 class _Way:
@@ -75,17 +81,22 @@ class _Way:
         self.start = frame
         self.raised = raised
         self.doubt: str | None = None
+        self.callers: int | None = 0
 
     def judge(self) -> Verdict:
         inner: Any = None
         frame = self.start
         for _ in range(_MAX_FRAMES):
             if frame is None:
+                if not _starts_the_program(inner):
+                    self._doubt("C code has called %s" % inner.f_code.co_name)
                 return self._unhandled("nothing on the stack handles it")
             record = guards.of_code(frame.f_code, frame.f_globals)
             verdict, onward = self._frame(frame, inner, record)
             if verdict is not None:
                 return verdict
+            if onward is not None:
+                self.callers = None
             while onward is not None:  # on into frames that are suspended or run in another thread
                 if onward.grouped:
                     self.raised = self.raised.in_group()
@@ -105,6 +116,7 @@ class _Way:
                 onward = ended
             else:
                 inner, frame = frame, frame.f_back
+                self.callers = None if self.callers is None else self.callers + 1
         return Verdict(False, "the stack is too deep", False)
 
     def _frame(self, frame: Any, inner: Any, record: guards.Code) -> tuple[Verdict | None, Any]:
@@ -165,6 +177,12 @@ class _Way:
         if self.doubt is None:
             return Verdict(True, why, True)
         return Verdict(True, "%s, unless: %s" % (why, self.doubt), False)
+
+
+def _starts_the_program(frame: Any) -> bool:
+    """Whether the interpreter itself runs *frame* first; any other C code may handle what comes out of it."""
+    name = reading.text_of(frame.f_globals.get("__name__")) if type(frame.f_globals) is dict else ""
+    return (frame.f_code.co_name == "<module>" and name == "__main__") or name == "runpy"
 
 
 def _where(record: guards.Code, frame: Any) -> str:

@@ -6,7 +6,8 @@ import os
 import sys
 from typing import Any, Callable, Dict
 
-from . import bridge, children, descriptors, hooks, net, originals, output_tail
+from . import at_raise, bridge, children, descriptors, hooks, net, originals, output_tail
+from .judging import Ignored
 
 
 def start(settings: Dict[str, Any]) -> None:
@@ -15,7 +16,8 @@ def start(settings: Dict[str, Any]) -> None:
     Args:
         settings: `host` and `port` of the adapter, `debugpy` (the folder of the package), `folder` (for what the
             net catches), `bootstrap` and `config` (for children), `root` (pid of the first process, None in that one),
-            `alive` (a file that dap-agent holds locked as long as it lives), `imported` (modules there were before).
+            `alive` (a file that dap-agent holds locked as long as it lives), `imported` (modules there were before),
+            `at_raise` (`auto`, `always`, `never`), `ignore` (`types` and `modules` whose exceptions are no stop).
     """
     root = settings["root"] or os.getpid()
 
@@ -39,12 +41,15 @@ def start(settings: Dict[str, Any]) -> None:
         else:
             if not attached:
                 net.failed("the debugger could not be attached", RuntimeError("nobody answered on the adapter's port"))
+    ignored = Ignored(settings["ignore"]["types"], settings["ignore"]["modules"])
     hooks.install(connect)
+    hooks.ignore(ignored)
     os.register_at_fork(after_in_child=hooks.after_fork)
     children.install(settings["bootstrap"], settings["config"], root)
     output_tail.install()
     originals.remember()
     originals.when_started(set(sys.modules) - settings["imported"])
+    at_raise.install(settings["at_raise"], ignored)
 
 
 def locked(path: str) -> bool:

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 from dap_agent.errors import DapAgentError
 from dap_agent.proxy.server import AdapterFailed, ProxyServer, RequestFailed
@@ -53,6 +53,32 @@ class ProgramCommand:
     def argv(self) -> list[str]:
         """The command line."""
         return [str(self.python), *(["-m"] if self.is_module else []), self.target, *self.args]
+
+
+@dataclass(frozen=True)
+class StopRules:
+    """Where a run stops, beyond what comes to light by itself.
+
+    Args:
+        at_raise: whether it stops already where an exception is raised that nothing will handle: `auto` where that
+            costs nothing until something is raised (Python 3.12 and newer), `always`, `never`.
+        ignore: what is never a stop: names of exception classes, bare or qualified, and `module:NAME` for what is
+            raised in a module or package.
+    """
+
+    at_raise: Literal["auto", "always", "never"] = "auto"
+    ignore: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """As the debuggee side takes them (`debuggee/start.py`)."""
+        prefix = "module:"
+        return {
+            "at_raise": self.at_raise,
+            "ignore": {
+                "types": [name for name in self.ignore if not name.startswith(prefix)],
+                "modules": [name[len(prefix) :] for name in self.ignore if name.startswith(prefix)],
+            },
+        }
 
 
 @dataclass(frozen=True)
@@ -149,8 +175,9 @@ def _key(snapshot: Snapshot) -> object:
 class Debuggee:
     """A running program with its adapter and its children."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, rules: StopRules | None = None) -> None:
         self._folder = folder
+        self._rules = rules or StopRules()
         self._life: IO[str] | None = None
         self._told: set[object] = set()
         self._events: asyncio.Queue[Stopped | Ended] = asyncio.Queue()
@@ -164,16 +191,19 @@ class Debuggee:
         self._paused = asyncio.Event()
 
     @classmethod
-    async def launch(cls, command: ProgramCommand, *, stdin: int | None = None) -> "Debuggee":
+    async def launch(
+        cls, command: ProgramCommand, *, stdin: int | None = None, rules: StopRules | None = None
+    ) -> "Debuggee":
         """Start *command* with our stdin, stdout and stderr.
 
         Args:
             stdin: another descriptor for its stdin.
+            rules: where it stops.
 
         Raises:
             DapAgentError: the adapter or the program could not be started.
         """
-        debuggee = cls(private_folder())
+        debuggee = cls(private_folder(), rules)
         try:
             await debuggee._launch(command, stdin)
         except BaseException:
@@ -328,6 +358,7 @@ class Debuggee:
             "debugpy": str(debugpy_folder()),
             "bootstrap": str(BOOTSTRAP),
             "config": str(config),
+            **self._rules.to_json(),
         }
         config.write_text(json.dumps(settings), encoding="utf-8")
         return config

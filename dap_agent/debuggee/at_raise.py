@@ -1,0 +1,185 @@
+"""In a headless run: the stop where an exception is raised that for certain nothing will handle.
+
+Our own events tell of raises (raise_events.py from Python 3.12 on, raise_trace.py below). What can't be known, or may
+not be stopped at there, is left to the places where it comes to light (hooks.py).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from _thread import get_ident
+from types import CodeType, FrameType
+from typing import Any
+
+from . import hooks, judging, marks, net, predict, reading, stop
+
+_ROOM = 250  # frames that a stop may need on top of the program's
+_KEPT = 4  # raises of one place in the program's own code that are judged at any cost
+
+_context = BaseException.__dict__["__context__"].__get__
+_clock = time.perf_counter  # programs replace it
+_quick: Any = None
+
+CREDIT = 0.1
+"""Seconds that judging may take at once."""
+
+SHARE = 0.08
+"""Of the time that has passed since, the part that it gets."""
+
+
+class Watch:
+    """Judges raises, within a budget.
+
+    Args:
+        ignored: what is never a stop.
+
+    Attributes:
+        handled: raises known to be handled: by code and offset in it, and class, the way to the handler.
+    """
+
+    def __init__(self, ignored: judging.Ignored) -> None:
+        self.ignored = ignored
+        self.handled: dict[int, dict[tuple[int, int], Any]] = {}
+        self.codes: dict[int, CodeType] = {}  # keeps them alive, so that their ids stay theirs
+        self._credit = CREDIT
+        self._since = _clock()
+        self._own: dict[tuple[int, int], int] = {}
+
+    def met(self, exc: BaseException, frame: FrameType) -> None:
+        """Judge *exc*, which *frame* raises right now, and stop there if nothing will handle it."""
+        exc_type = type(exc)
+        if stop.is_hidden(frame):
+            self._remember(exc_type, frame, ())
+            return
+        if sys.is_finalizing() or _debuggers_thread() or marks.of(exc) is not None:
+            return
+        if self.ignored.ignores(exc_type, frame) or marks.told_at_raise(exc) or _closing(exc):
+            return
+        began = _clock()
+        try:
+            certain = self._judge(exc_type, exc, frame, began)
+        finally:
+            self._credit -= _clock() - began
+        if certain and _has_room(frame):
+            hooks.stop_at_raise(exc, frame)
+
+    def _judge(self, exc_type: type, exc: BaseException, frame: FrameType, now: float) -> bool:
+        way = _quick.handled(exc_type, frame) if _quick is not None else None
+        if way is not None:
+            self._remember(exc_type, frame, way)
+            return False
+        if not self._affords(frame, now):
+            return False
+        verdict, callers = predict.way_of(exc_type, exc, frame)
+        if verdict.unhandled:
+            return verdict.certain
+        if callers is not None and callers <= 8:
+            self._remember(exc_type, frame, _way(frame, callers))
+        return False
+
+    def _affords(self, frame: FrameType, now: float) -> bool:
+        self._credit = min(CREDIT, self._credit + SHARE * (now - self._since))
+        self._since = now
+        if self._credit > 0:
+            return True
+        if _installed(frame.f_code.co_filename):
+            return False
+        place = id(frame.f_code), frame.f_lasti
+        judged = self._own[place] = self._own.get(place, 0) + 1
+        return judged <= _KEPT
+
+    def _remember(self, exc_type: type, frame: FrameType, way: Any) -> None:
+        if len(self.codes) > 20000:
+            self.codes.clear()
+            self.handled.clear()
+        code = frame.f_code
+        self.codes[id(code)] = code
+        self.handled.setdefault(id(code), {})[frame.f_lasti, id(exc_type)] = (exc_type, way)
+
+
+def _way(frame: FrameType, callers: int) -> tuple[tuple[int, int], ...]:
+    found: list[tuple[int, int]] = []
+    caller = frame.f_back
+    while len(found) < callers and caller is not None:
+        found.append((id(caller.f_code), caller.f_lasti))
+        caller = caller.f_back
+    return tuple(found)
+
+
+_LIBRARY = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
+_PACKAGES = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
+
+
+def _installed(filename: str) -> bool:
+    """Whether code is the standard library's or a package's, as its path tells."""
+    return filename.startswith((_LIBRARY, "<frozen")) or any(part in filename for part in _PACKAGES)
+
+
+def _debuggers_thread() -> bool:
+    thread = threading._active.get(get_ident())  # type: ignore[attr-defined]
+    marked = getattr(thread, "is_pydev_daemon_thread", False) or getattr(thread, "pydev_do_not_trace", False)
+    return bool(marked)
+
+
+def _closing(exc: BaseException) -> bool:
+    """Whether a generator raises it that is closed, perhaps by a garbage collection: nobody might get it."""
+    context = _context(exc)
+    for _ in range(20):
+        if context is None:
+            return False
+        if issubclass(type(context), GeneratorExit):
+            return True
+        context = _context(context)
+    return False
+
+
+def _has_room(frame: FrameType) -> bool:
+    """Whether the stack is far enough from its limit for a stop."""
+    left = sys.getrecursionlimit() - _ROOM
+    current: FrameType | None = frame
+    while current is not None and left > 0:
+        current = current.f_back
+        left -= 1
+    return left > 0
+
+
+def failed(error: BaseException) -> bool:
+    """Deal with an error that came up while we judged a raise; whether it was ours, and not the program's.
+
+    A signal handler of the program's may raise at any moment, and what it raises is for the program.
+    """
+    if not issubclass(type(error), Exception) or reading.module(type(error)) not in ("builtins", "_dap_agent_debuggee"):
+        return False
+    trace = error.__traceback__
+    while trace is not None:
+        name = trace.tb_frame.f_code.co_filename
+        if not name.startswith((stop.OURS, "<frozen", _LIBRARY)) or any(part in name for part in _PACKAGES):
+            return False
+        trace = trace.tb_next
+    if not issubclass(type(error), (RecursionError, MemoryError)):
+        net.failed("a raise could not be judged", error)
+    return True
+
+
+def install(mode: str, ignored: judging.Ignored) -> None:
+    """Watch the raises of this process from now on.
+
+    Args:
+        mode: `auto` where it costs nothing until something is raised (3.12+), `always` or `never`.
+        ignored: what is never a stop.
+    """
+    global _quick
+    if mode == "never" or (mode == "auto" and sys.version_info < (3, 12)):
+        return
+    if sys.version_info >= (3, 12):
+        from . import quick, raise_events
+
+        _quick = quick
+        raise_events.install(Watch(ignored))
+    else:
+        from . import raise_trace
+
+        raise_trace.install(Watch(ignored))

@@ -1,0 +1,44 @@
+"""Below Python 3.12, on demand: a trace function of our own that wants nothing but exceptions. It slows the program.
+
+A tracer of the program's own (coverage, pdb) takes the place of ours; then the hooks see to the crashes.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from . import at_raise, stop
+
+if TYPE_CHECKING:
+    from .at_raise import Watch
+
+
+def install(watch: Watch) -> None:
+    """Let *watch* judge the raises of this thread and of those that are started from now on."""
+
+    def local(frame: FrameType, event: str, arg: Any) -> Any:
+        if event != "exception":
+            return local
+        try:
+            trace = arg[2]
+            # a C function that was called with a class and no arguments may tell of the class alone
+            if trace is not None and trace.tb_next is None and issubclass(type(arg[1]), BaseException):
+                watch.met(arg[1], frame)
+        except (RecursionError, MemoryError):
+            return local  # no room to judge it
+        except BaseException as error:
+            if not at_raise.failed(error):
+                raise
+        return local
+
+    def trace(frame: FrameType, event: str, arg: Any) -> Any:
+        if frame.f_code.co_filename.startswith(stop.OURS):
+            return None
+        frame.f_trace_lines = False
+        return local
+
+    sys.settrace(trace)
+    threading.settrace(trace)
