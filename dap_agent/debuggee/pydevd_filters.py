@@ -8,6 +8,7 @@ pydevd's, trace functions below 3.12 and sys.monitoring, ask the object, also wh
 from __future__ import annotations
 
 import contextlib
+import socket
 import sys
 import threading
 from types import FrameType, TracebackType
@@ -74,6 +75,12 @@ def debugger() -> Any:
 def attached(found: Any) -> bool:
     """Whether a client is connected to that debugger."""
     return found is debugger() and found.is_attached() and not found.pydb_disposed
+
+
+def no_delay(found: Any) -> None:
+    """Send what is written to the client at once: pydevd writes a message in two parts (debugpy#2054)."""
+    with contextlib.suppress(OSError, AttributeError):  # no TCP socket, or closed: then it does not stall either
+        found.writer.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
 class Filters:

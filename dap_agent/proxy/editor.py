@@ -7,10 +7,11 @@ from typing import Any
 
 from dap_agent.proxy import console, oddities
 from dap_agent.proxy.core import MAX_IN_FLIGHT, Proxy
-from dap_agent.proxy.effects import Abandon, Adopt, Answer, Attached, Effect, Fail, Note, Release, Respawn
+from dap_agent.proxy.effects import Abandon, Adopt, Answer, Attached, Effect, Fail, Release, Respawn
 from dap_agent.proxy.oddities import Address
 from dap_agent.proxy.options import Options, take
 from dap_agent.proxy.restart import SETTINGS, BreakpointIds, Record, key_of
+from dap_agent.proxy.stops import DebuggeeSide, Stops
 from dap_agent.wire.frames import Frame
 from dap_agent.wire.messages import InvalidMessage, Message, arguments_of, body_of, error_response, event, response
 
@@ -31,9 +32,11 @@ class Editor:
         doors: the adapter's addresses that lead through us -> ours. Shared by all sessions of an adapter and kept up
             to date by its owner.
         spawned: whether the adapter is a process of ours, which can be started again.
+        side: the code for the debuggee that decides on stops (`stops.py`).
 
     Attributes:
         options: of this session.
+        stops: the policy for stops.
         children: how many children's clients are connected; kept up to date by the owner.
     """
 
@@ -44,9 +47,11 @@ class Editor:
         options: Options | None = None,
         doors: Mapping[Address, Address] | None = None,
         spawned: bool = False,
+        side: DebuggeeSide | None = None,
     ) -> None:
         self.core = core
         self.options = options or Options()
+        self.stops = Stops(core, side, lambda: self.options, self._say)
         self.children = 0
         self._doors = doors if doors is not None else {}
         self._spawned = spawned
@@ -59,7 +64,6 @@ class Editor:
         self._spared = False  # the client has left its program running
         self._started = False  # launch or attach was answered
         self._announced = False  # we said that we can restart
-        self._cured = False  # TCP_NODELAY was set in this debuggee
         self._configured = False  # the fresh adapter was told all settings
         self._restarting: _Waiting | None = None  # who waits for the end of a restart
         self._held: list[Frame] = []  # what it asks in the meantime
@@ -75,13 +79,14 @@ class Editor:
             attach=self._start,
             restart=self._restart,
             disconnect=self._disconnect,
+            configurationDone=self.stops.start,
         )
         core.on_response.update(
             dict.fromkeys(SETTINGS, self._set),
             initialize=self._initialized,
             launch=self._begun,
             attach=self._begun,
-            exceptionInfo=lambda frame, _: oddities.clean_exception(frame) if self.options.enabled else frame,
+            exceptionInfo=self.stops.information,
             stackTrace=lambda frame, _: oddities.clean_stack(frame) if self.options.enabled else frame,
         )
         # debugpy#672: the adapter would wait until the client hangs up
@@ -96,8 +101,10 @@ class Editor:
             thread=self._thread,
             breakpoint=self._breakpoint,
             terminated=self._terminated,
+            dapAgentStop=self.stops.ours,
+            dapAgentCrash=self.stops.ours,
         )
-        core.after_stop.append(self._cure)
+        core.after_stop.append(lambda _: self.stops.cure(self._debugpy))
 
     # What the client has said
 
@@ -123,10 +130,15 @@ class Editor:
         return frame
 
     def _initialized(self, frame: Frame, _: Message) -> Frame:
-        if not frame.success or not self._can_restart():
+        if not frame.success:
             return frame
-        self._announced = True
-        return Frame.of({**frame.message, "body": {**body_of(frame.message), "supportsRestartRequest": True}})
+        body = body_of(frame.message)
+        self._debugpy = self._debugpy or oddities.is_debugpy(body)
+        shown = self.stops.announced(body, self._debugpy)
+        if self._can_restart():
+            self._announced = True
+            shown["supportsRestartRequest"] = True
+        return Frame.of({**frame.message, "body": shown}) if shown != body else frame
 
     def _can_restart(self) -> bool:
         return self._spawned and self._debugpy and self.core.capabilities.get("supportsRestartRequest") is not True
@@ -148,6 +160,7 @@ class Editor:
             # a client that knows this restarts by a new session, as it would without us
             self._announced = False
             effects += self.core.tell_client(event("capabilities", {"capabilities": {"supportsRestartRequest": False}}))
+        effects += self.stops.begun()
         return [*effects, *self.core.forward(frame)] if effects else frame
 
     def _true_address(self, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -167,22 +180,8 @@ class Editor:
 
     # Stops
 
-    def _cure(self, _: Frame) -> list[Effect]:
-        options = self.options
-        if self._cured or not (self._debugpy and options.enabled and options.nodelay):
-            return []
-        self._cured = True
-        return [self.core.tell_adapter("evaluate", oddities.no_delay_request(), self._cure_answered)]
-
-    @staticmethod
-    def _cure_answered(answer: Message | None) -> list[Effect]:
-        if answer is None or answer["success"]:
-            return []
-        return [Note(f"TCP_NODELAY could not be set in the debuggee: {answer.get('message')!r:.200}")]
-
     def _stopped(self, frame: Frame) -> Frame:
-        if self.options.enabled:
-            frame = oddities.clean_exception(frame)
+        frame = self.stops.stopped(frame)
         hit = body_of(frame.message).get("hitBreakpointIds")
         if self._ids.differ and isinstance(hit, list):
             numbers = [self._ids.number(number) if type(number) is int else number for number in hit]
@@ -266,11 +265,16 @@ class Editor:
 
     # Settings and restart
 
-    def _setting(self, frame: Frame) -> Frame:
+    def _setting(self, frame: Frame) -> Frame | list[Effect]:
+        effects: list[Effect] = []
+        if frame.name == "setExceptionBreakpoints":
+            frame = self.stops.filters(frame)
+            effects = self.stops.update()
         self._record.setting(frame.name, arguments_of(frame.message))
-        return frame
+        return [*effects, *self.core.forward(frame)] if effects else frame
 
     def _set(self, frame: Frame, asked: Message) -> Frame:
+        frame = self.stops.filters_set(frame, asked)
         body = body_of(frame.message)
         if not frame.success or "breakpoints" not in body:
             return frame
@@ -346,8 +350,9 @@ class Editor:
         """The fresh adapter that `Respawn` asked for is there."""
         if self._restarting is None:
             return []  # the client has left in the meantime
-        self._cured = self._started = self._configured = False
+        self._started = self._configured = False
         self.core.adapter_replaced()
+        self.stops.fresh()
         self._ids.fresh()
         return [self.core.tell_adapter("initialize", self._record.initialize, self._initialized_again)]
 
@@ -365,16 +370,17 @@ class Editor:
 
     def _ready(self, frame: Frame) -> Frame | list[Effect]:
         if self._restarting is None:
-            return frame
+            return [*self.core.pass_event(frame), *self.stops.ready()]
         if self._configured:
             return []
         self._configured = True
+        effects = self.stops.ready()
         # the client stays configured: what it has set is set again, it hears of nothing
-        effects = [
+        effects += [
             self.core.tell_adapter(command, arguments, partial(self._set_again, key))
             for key, command, arguments in self._record.settings()
         ]
-        return [*effects, self.core.tell_adapter("configurationDone", {}, lambda _: [])]
+        return [*effects, *self.stops.start_again()]
 
     def _set_again(self, key: str, answer: Message | None) -> list[Effect]:
         changed = self._ids.repeated(key, body_of(answer or {}).get("breakpoints"))
@@ -403,7 +409,7 @@ class Editor:
         if self.options.enabled and console.is_ours(frame.name, arguments_of(frame.message)):
             return self.core.for_agent(frame)
         if self._restarting is None:
-            return None
+            return self.stops.hold(frame) if self.stops.waits else None
         if frame.name in ("disconnect", "terminate"):
             effects = self._refuse(_LEFT)
             effects += self.core.tell_client(response(frame.seq, frame.name))

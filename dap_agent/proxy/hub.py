@@ -17,6 +17,7 @@ from dap_agent.proxy.editor import Editor
 from dap_agent.proxy.effects import Adopt, Attached, ForHub, Release
 from dap_agent.proxy.oddities import Address
 from dap_agent.proxy.server import AdapterFailed, ProxyServer, RequestFailed
+from dap_agent.proxy.stops import DebuggeeSide
 
 LOOPBACK = "127.0.0.1"
 RELEASE_AFTER = 20.0
@@ -43,12 +44,19 @@ class Hub:
         address: where it listens.
         on_session: called for the root's session and for each child's before its client is served; what it returns is
             closed when that client has gone, before the connection to the adapter is ended.
+        side: the code for the debuggee that decides on stops.
     """
 
     def __init__(
-        self, *, command: Sequence[str] = (), address: Address | None = None, on_session: OnSession | None = None
+        self,
+        *,
+        command: Sequence[str] = (),
+        address: Address | None = None,
+        on_session: OnSession | None = None,
+        side: DebuggeeSide | None = None,
     ) -> None:
         self._command = command
+        self._side = side
         self._address = address
         self._on_session = on_session
         self._loop = asyncio.get_running_loop()
@@ -72,7 +80,7 @@ class Hub:
 
     async def _serve(self, serve: Callable[[ProxyServer], Awaitable[None]]) -> None:
         core = Proxy()
-        editor = self._root = Editor(core, doors=self._doors, spawned=self._address is None)
+        editor = self._root = Editor(core, doors=self._doors, spawned=self._address is None, side=self._side)
         try:
             root = await self._reach(core, editor)
         except AdapterFailed as error:
@@ -181,7 +189,7 @@ class Hub:
     async def _child(self, connection: socket.socket, address: Address) -> None:
         core = Proxy()
         options = self._root.options if self._root is not None else None
-        editor = Editor(core, options=options, doors=self._doors)
+        editor = Editor(core, options=options, doors=self._doors, side=self._side)
         self._connected += 1
         self._count()
         try:

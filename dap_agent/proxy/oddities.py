@@ -26,6 +26,11 @@ _CURRENT = " (Current frame)"
 _CURRENT_MARK = b" (Current frame)"
 
 
+def is_debugpy(capabilities: Mapping[str, Any]) -> bool:
+    """Whether it is debugpy that answers `initialize` so: it may do that before or after its event `debugpySockets`."""
+    return capabilities.get("supportsDebuggerProperties") is True  # no other adapter's, and not in the specification
+
+
 def no_delay_request() -> dict[str, Any]:
     """Arguments of the `evaluate` that cures debugpy#2054 in a debuggee; without a frame, it runs at any time."""
     return {"expression": NO_DELAY, "context": "clipboard"}

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 KEY = "dapAgent"
+_MODULE = "module:"
 
 
 class Wrong(ValueError):
@@ -17,13 +18,26 @@ class Options:
 
     Args:
         enabled: False (`"dapAgent": false`): a pure relay; only requests that wedge the adapter are still refused.
-        nodelay: whether the debuggee's debug socket gets TCP_NODELAY at the first stop.
+        nodelay: whether the debuggee's debug socket gets TCP_NODELAY.
+        ignore: exceptions at which no filter but `uncaught` stops: names of classes, or `module:NAME` for those that
+            the code of a module or package raises.
         assistant: the keys of `ASSISTANT` as they were given; they are checked where they are used.
     """
 
     enabled: bool = True
     nodelay: bool = True
+    ignore: tuple[str, ...] = ()
     assistant: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def ignored_types(self) -> list[str]:
+        """The classes of `ignore`, bare (`KeyError`) or qualified (`app.errors.NotFound`)."""
+        return [name for name in self.ignore if not name.startswith(_MODULE)]
+
+    @property
+    def ignored_modules(self) -> list[str]:
+        """The modules of `ignore`."""
+        return [name[len(_MODULE) :] for name in self.ignore if name.startswith(_MODULE)]
 
 
 def _truth(value: object) -> bool:
@@ -32,10 +46,17 @@ def _truth(value: object) -> bool:
     return value
 
 
+def _names(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(name, str) and name for name in value):
+        raise Wrong("a list of exception types and of module:NAME entries")
+    return tuple(value)
+
+
 #: The keys that are fields of `Options`, and what reads their values.
 KEYS: dict[str, Callable[[object], Any]] = {
     "enabled": _truth,
     "nodelay": _truth,
+    "ignore": _names,
 }
 #: The keys of the assistant: the options of `dap-agent adapter`, in the manner of launch configurations.
 ASSISTANT = ("model", "python", "maxTurns", "maxTokens", "maxCost", "timeout", "workspace", "allowEvaluate")

@@ -1,6 +1,7 @@
 """`dap-agent adapter` before the real debugpy: an editor observes the same messages with and without it.
 
-The documented differences: `supportsRestartRequest` (and that it is withdrawn for `attach`), ports, cleaned stop texts.
+The documented differences: `supportsRestartRequest` (and that it is withdrawn for `attach`), one exception filter more,
+the events `dapAgent...`, ports, cleaned stop texts.
 """
 
 import asyncio
@@ -11,6 +12,8 @@ import re
 import sys
 
 import pytest
+
+from dap_agent.proxy.stops import FILTER
 
 from .editor_double import BOTH, NVIM, OLD, OURS, VSCODE, EditorDouble, editor, environment
 from .fakes import gone_within, run
@@ -72,7 +75,7 @@ def neutral(value, key=""):
             name: neutral(part, name) for name, part in value.items() if name not in ("seq", "supportsRestartRequest")
         }
     if isinstance(value, list):
-        return [neutral(part) for part in value]
+        return [neutral(part) for part in value if part != FILTER]
     if isinstance(value, str):
         return re.sub(r"\b\d{4,}\b|\d+\.\d+s|(?<=Subprocess )\d+", "N", value)
     return "N" if key in NUMBERS and value else value
@@ -83,7 +86,7 @@ def observed(log):
     kinds = {}
     for message in log:
         kind, body = message.get("event") or message["type"], message.get("body") or {}
-        if kind in SHOWN_ONCE_STARTED or body.get("category") == "telemetry":
+        if kind in SHOWN_ONCE_STARTED or kind.startswith("dapAgent") or body.get("category") == "telemetry":
             continue
         if kind == "capabilities" and body == {"capabilities": {"supportsRestartRequest": False}}:
             continue
