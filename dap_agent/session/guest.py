@@ -81,7 +81,10 @@ class Guest:
 
     @property
     def last(self) -> Snapshot | None:
-        """The picture of the newest exception stop; it stays when the stop is over, the program's end included."""
+        """The picture of the newest exception stop, or of a crash at which the client has not stopped.
+
+        It stays when the stop is over, the program's end included.
+        """
         return self._last
 
     @property
@@ -184,6 +187,9 @@ class Guest:
                 self._begun, self._ended = True, False
             case "stopped":
                 self._stopped(body_of(message))
+            case "dapAgentCrash":  # the client does not stop at it (proxy/stops.py)
+                picture = body_of(message).get("snapshot")
+                self._last = Snapshot(picture) if isinstance(picture, dict) else self._last
             case "terminated" | "exited":
                 self._end()
 
