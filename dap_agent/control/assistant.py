@@ -174,11 +174,19 @@ class Assistant:
         """
         return await self._begin("autodebug", instructions or "")
 
-    async def ask(self, text: str) -> Work:
-        """Begin to answer a question about the stop; likewise. A further question at one stop goes on from the last."""
+    async def ask(self, text: str, *, called: str | None = None) -> Work:
+        """Begin to answer a question about the stop; a further question at the same stop goes on from the last.
+
+        Args:
+            text: the question.
+            called: what the history calls it, instead of *text*.
+
+        Returns, raises:
+            As `autodebug`.
+        """
         if not text.strip():
             raise DapAgentError("The question is empty.")
-        return await self._begin("ask", text)
+        return await self._begin("ask", text, called)
 
     async def cancel(self, why: str = CANCELLED) -> Work | None:
         """End the investigation that runs; returns when nothing is left of it.
@@ -194,7 +202,7 @@ class Assistant:
         await asyncio.wait({task})
         return work
 
-    async def _begin(self, task: Task, question: str) -> Work:
+    async def _begin(self, task: Task, question: str, called: str | None = None) -> Work:
         if self._beginning or self._work is not None:
             raise DapAgentError("An investigation runs already: wait for its end, or end it with /cancel.")
         self._beginning = True
@@ -218,7 +226,7 @@ class Assistant:
             self._beginning = False
         self._work = work
         self._why = RESUMED
-        self.history.add(task, question or program.snapshot.headline, work.id)
+        self.history.add(task, called or question or program.snapshot.headline, work.id)
         for listener in self._listeners:
             listener.began(work)
         self._task = asyncio.get_running_loop().create_task(self._run(work, program, configuration))

@@ -143,7 +143,7 @@ class Console(Listener):
                 )
         else:
             snapshot = assistant.snapshot()
-        verb = {"stopped": "stopped at", "ended": "ended after"}.get(guest.state, "was last stopped at")
+        verb = "stopped at" if guest.state == "stopped" else "was last stopped at"
         text = render.plain(render.crash(snapshot, verb)).rstrip("\n")
         if guest.state not in ("stopped", "ended") or (await assistant.configuration()).model is None:
             return text
@@ -152,7 +152,7 @@ class Console(Listener):
         from dap_agent.agent.prompts import WHY
 
         try:
-            await assistant.ask(WHY)
+            await assistant.ask(WHY, called="/why")
         except DapAgentError as error:
             return f"{text}\n{error.message}"
         return text

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from dap_agent.control import changes
 from dap_agent.control.work import Listener, Work
+from dap_agent.proxy.console import CUSTOM
 from dap_agent.session.rendering import clean, clip, one_line
 
 if TYPE_CHECKING:
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
 
 Tell = Callable[[str, Mapping[str, Any]], None]
 
-PROGRESS_ID = "dapAgent/"
-"""What the ids of our standard progress begin with; a journal's id follows."""
+#: What the ids of our standard progress begin with; a journal's id follows.
+PROGRESS_ID = CUSTOM
 
 _INTERVAL = 0.2  # seconds between two standard updates, and between two pieces of text: a client draws each
 _SHOWN = ("turn", "tool", "note", "verdict", "model-retry")
@@ -89,7 +90,7 @@ class Events(Listener):
         if work.proposes:
             self._tell("dapAgentProposal", proposal_body(work))
         outcome = work.outcome
-        said = work.failure or (outcome.explanation if outcome is not None else "")
+        said = work.failure or work.title or (outcome.explanation if outcome is not None else "")
         self._event(work, "end", said, status=work.status)
         self._work = None
         if self._reports():

@@ -8,8 +8,9 @@ from typing import Any
 
 from dap_agent.control.assistant import Assistant
 from dap_agent.errors import DapAgentError
+from dap_agent.proxy.console import CUSTOM
 
-PREFIX = "dapAgent/"
+PREFIX = CUSTOM
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,17 @@ def test_what_is_ours_is_answered_here(session, command, arguments):
     one.answer_client({"result": "again"}).silence()
 
 
+def test_progress_of_ours_can_be_cancelled(session):
+    arguments = {"progressId": "dapAgent/1a2b3c4d"}
+    one = session().client(request("cancel", arguments, seq=2)).for_agent("cancel", arguments)
+    one.answer_client().to_client(response(2, "cancel"))
+
+
+@pytest.mark.parametrize("arguments", [{}, {"requestId": 3}, {"progressId": "theirs"}, {"progressId": 5}])
+def test_nothing_else_can_be_cancelled(session, arguments):
+    session().client(request("cancel", arguments, seq=2)).refuses_client(2, "cancel", "not supported in this session")
+
+
 @pytest.mark.parametrize(("command", "arguments"), THEIRS)
 def test_what_is_not_ours_goes_to_the_adapter_as_it_is(session, command, arguments):
     assert not console.is_ours(command, arguments)
