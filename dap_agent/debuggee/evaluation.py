@@ -156,6 +156,7 @@ class _Run:
                         result = eval(last, namespace)
             finally:
                 self._end()
+                self._take_interruption()
         except OutOfTime:
             result = reading.MISSING
         except BaseException as raised:  # the code may raise anything, SystemExit too: it is its result
@@ -163,7 +164,6 @@ class _Run:
         finally:
             self._end()
             _running[:] = [run for run in _running if run is not self]
-            self._forget_interruption()
         self.seconds = clock.elapsed()
         if self.timed_out:
             if self.seconds > self.timeout + 0.5:
@@ -182,9 +182,19 @@ class _Run:
             self._ended = True
         self._wake.set()
 
-    def _forget_interruption(self) -> None:
-        """An interruption that was ordered but not delivered yet must not hit what runs next."""
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._ident), None)
+    def _take_interruption(self) -> None:
+        """An interruption that was ordered but not delivered yet must not hit what runs next: it is delivered here.
+
+        To take it back (PyThreadState_SetAsyncExc with NULL) leaves the interpreter looking for one at every step, and
+        3.11 then loops for ever in the next traced call (ceval.c, DO_TRACING).
+        """
+        if not self.timed_out:
+            return
+        try:
+            for _ in range(1000):  # each time around, it is looked for
+                pass
+        except OutOfTime:
+            pass
 
     def _watch(self) -> None:
         wait = self.timeout

@@ -138,7 +138,11 @@ def is_hidden(frame: types.FrameType) -> bool:
     filename = frame.f_code.co_filename
     if filename.startswith(OURS):
         return True
-    return filename.startswith(_debugger_folders())
+    folders = _debugger_folders()
+    if filename.startswith(folders):
+        return True
+    # started by `launch`, debugpy runs from debugpy/launcher/../../debugpy
+    return os.pardir in filename and os.path.normpath(filename).startswith(folders)
 
 
 def _debugger_folders() -> tuple[str, ...]:
@@ -148,7 +152,7 @@ def _debugger_folders() -> tuple[str, ...]:
         module = reading.loaded_module(name)
         file = reading.text_of(reading.lookup(module, "__file__")) if module is not None else None
         if file is not None:
-            folders.append(os.path.dirname(file) + os.sep)
+            folders += [os.path.dirname(file) + os.sep, os.path.normpath(os.path.dirname(file)) + os.sep]
     return tuple(folders)
 
 

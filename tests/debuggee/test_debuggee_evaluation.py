@@ -1,6 +1,10 @@
 """Evaluate in a frame: values, output, errors, time limit."""
 
+import subprocess
+
 import pytest
+
+from dap_agent.session.payload import PACKAGE, bundle
 
 PROGRAM = """
 import sys, threading
@@ -157,3 +161,24 @@ def test_future_flags_and_other_frames(python, ask) -> None:
     )
     assert outcome[0]["value"]["text"] == "(4, 3)"
     assert outcome[1]["value"]["text"] == "3"
+
+
+def test_a_traced_program_goes_on_after_it(every_python, tmp_path) -> None:
+    """3.11 looped for ever in the next traced call, once an interruption had been taken back."""
+    program = tmp_path / "traced.py"
+    program.write_text(
+        f"exec({bundle()!r}, {{}})\n"
+        "import json, sys\n"
+        f"api = sys.modules['{PACKAGE}.api']\n"
+        f"Stop = sys.modules['{PACKAGE}'].load('stop').Stop\n"
+        "def later():\n    return 5\n"
+        "def trace(frame, event, arg):\n    return trace\n"
+        "for code, timeout in (('1 + 1', 5.0), ('while True: pass', 0.05)):\n"
+        "    api.set_stop(Stop.from_frame(sys._getframe()))\n"
+        "    json.loads(api.call('evaluate', json.dumps({'number': 0, 'code': code, 'timeout': timeout})))['result']\n"
+        "    sys.settrace(trace)\n"
+        "    print(later())\n"
+        "    sys.settrace(None)\n"
+    )
+    done = subprocess.run([every_python, program], capture_output=True, text=True, timeout=30)
+    assert (done.returncode, done.stdout) == (0, "5\n5\n"), done.stderr
