@@ -10,17 +10,24 @@ import selectors
 import signal
 import socket
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
 
 from dap_agent.cli import exit_status
+from dap_agent.cli.companions import companions
 from dap_agent.errors import DapAgentError
 from dap_agent.proxy.hub import Hub
+from dap_agent.session import payload
 
 DEFAULT = (sys.executable, "-m", "debugpy.adapter")
 
 
 def command(
-    adapter: Sequence[str], *, listen: tuple[str, int] | None = None, connect: tuple[str, int] | None = None
+    adapter: Sequence[str],
+    *,
+    listen: tuple[str, int] | None = None,
+    connect: tuple[str, int] | None = None,
+    flags: Mapping[str, Any] | None = None,
 ) -> int:
     """Serve clients until the last has left.
 
@@ -28,6 +35,7 @@ def command(
         adapter: the command of the adapter to wrap; empty: debugpy's, with the interpreter that runs this.
         listen: where to wait for clients; None: the client is at standard input and output.
         connect: where the adapter waits, instead of *adapter*.
+        flags: what the command line gave for the assistant, by `Option.field`.
 
     Returns:
         The exit status: 0, also when a signal or the client's loss was the end.
@@ -37,7 +45,10 @@ def command(
     """
 
     def hub() -> Hub:
-        return Hub(address=connect) if connect is not None else Hub(command=tuple(adapter) or DEFAULT)
+        on_session = companions(flags or {})
+        if connect is not None:
+            return Hub(address=connect, side=payload, on_session=on_session)
+        return Hub(command=tuple(adapter) or DEFAULT, side=payload, on_session=on_session)
 
     if listen is None:
         return asyncio.run(_until_signal(lambda: _pipes(hub())))

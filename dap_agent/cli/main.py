@@ -157,11 +157,12 @@ def build_parser() -> argparse.ArgumentParser:
         commands,
         "adapter",
         "be the debug adapter of an editor, in place of debugpy's",
-        usage="dap-agent adapter [--listen HOST:PORT] [--connect HOST:PORT | -- COMMAND [args...]]",
+        usage="dap-agent adapter [options] [--listen HOST:PORT] [--connect HOST:PORT | -- COMMAND [args...]]",
     )
     adapter.epilog = (
         "Speaks the Debug Adapter Protocol on standard input and output. COMMAND is the adapter that the editor had\n"
-        "configured before; default: python -m debugpy.adapter with the interpreter that runs dap-agent.\n"
+        "configured before; default: python -m debugpy.adapter with the interpreter that runs dap-agent. The options for\n"
+        'the model can also be given in a launch configuration, as keys of dapAgent: {"maxCost": 1}.\n'
     )
     adapter.add_argument(
         "--listen",
@@ -175,6 +176,7 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="HOST:PORT",
         help="an adapter that listens there, such as a debugpy --listen",
     )
+    _add_options(adapter, "adapter")
 
     demo = _command(
         commands,
@@ -287,7 +289,8 @@ def _dispatch(words: list[str]) -> int:
             raise UsageError("Give --connect or an adapter command after --, not both.")
         from dap_agent.cli import adapter
 
-        return adapter.command(wrapped, listen=parsed.listen, connect=parsed.connect)
+        flags = {option.field: getattr(parsed, option.field) for option in options_of("adapter")}
+        return adapter.command(wrapped, listen=parsed.listen, connect=parsed.connect, flags=flags)
     if parsed.command == "attach":
         from dap_agent.cli import attach
 
