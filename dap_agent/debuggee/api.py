@@ -43,8 +43,8 @@ def call(name: str, arguments_json: str = "{}") -> str:
     """Answer one question; never raises.
 
     Args:
-        name: `snapshot`, `frame`, `variable`, `members`, `evaluate` (all with `halted`: the DAP id of a
-            thread that an editor's debugger has stopped) or `threads`; `interrupt` ends what is evaluated;
+        name: `snapshot`, `frame`, `variable`, `members`, `evaluate`, `evaluate_jailed` (all with `halted`: the DAP id
+            of a thread that an editor's debugger has stopped) or `threads`; `interrupt` ends what is evaluated;
             `halted` or `frame_number` (`suspended.py`); for a program that ran before us `attach`, `detach`,
             `pausable`, `paused` or `unpause` (`attached.py`); `stops` or `no_stops` (`raising.py`).
         arguments_json: an object with the arguments of the function of that name (`inspection.py`, `evaluation.py`).
@@ -105,6 +105,10 @@ def _answer(name: str, arguments: dict[str, Any]) -> Any:
         "members": inspection.members,
         "evaluate": evaluation.evaluate,
     }
+    if name == "evaluate_jailed":
+        from . import jailed
+
+        questions[name] = jailed.evaluate_jailed
     if name == "threads":
         return snapshot.all_threads()
     if name not in questions:
@@ -121,7 +125,7 @@ def _stop(name: str, thread: int | None) -> Stop | None:
         return current_stop()
     from . import pydevd_threads, suspended
 
-    if name == "evaluate":
+    if name in ("evaluate", "evaluate_jailed"):
         pydevd_threads.hush()
     return suspended.stop_of(thread)
 

@@ -26,9 +26,10 @@ OUTPUT = 8000
 """Characters kept of each captured stream: the first and the last half."""
 
 _AGAIN = 0.05  # seconds after which code that has swallowed the interruption is interrupted once more
-_FUTURES = 0
+FUTURES = 0
+"""The compiler's flags of all `__future__` imports."""
 for _name in __future__.all_feature_names:
-    _FUTURES |= getattr(__future__, _name).compiler_flag
+    FUTURES |= getattr(__future__, _name).compiler_flag
 
 
 _running: list[_Run] = []
@@ -39,11 +40,12 @@ class OutOfTime(BaseException):
 
 
 def interrupt() -> int:
-    """Interrupt all code that runs in an `evaluate`, as if its time were up, and say how many that were."""
+    """Interrupt all code that runs in an evaluate, jailed or not, as if its time were up, and say how many that were."""
     runs = list(_running)
     for run in runs:
         run.hurry()
-    return len(runs)
+    jail: Any = sys.modules.get("%s.jail" % __package__)
+    return len(runs) + (jail.interrupt() if jail is not None else 0)
 
 
 def evaluate(stop: Stop, number: int, code: str, timeout: float = 5.0) -> dict[str, Any]:
@@ -60,12 +62,8 @@ def evaluate(stop: Stop, number: int, code: str, timeout: float = 5.0) -> dict[s
         NotThere: no such frame, or *code* is not Python.
     """
     frame, line = _frame(stop, number)
-    body, last = _compiled(code, frame.f_code.co_flags & _FUTURES)
-    names = snapshot.locals_of(frame)
-    namespace = dict(frame.f_globals)
-    namespace.update(names)
-    namespace["frame_locals"] = names
-    namespace["frame_source"] = lambda: _source_text(frame, line)
+    body, last = compiled(code, frame.f_code.co_flags & FUTURES)
+    namespace = namespace_of(frame, line)
     run = _Run(timeout)
     result, error = run(body, last, namespace)
     picture = snapshot.Picture()
@@ -80,20 +78,39 @@ def evaluate(stop: Stop, number: int, code: str, timeout: float = 5.0) -> dict[s
         "notes": notes,
     }
     if error is not None:
-        teller = Teller(picture.formatter, notes)
-        found["error"] = {
-            "type": reading.type_name(type(error)),
-            "message": teller.message(error),
-            "traceback": picture.mask(_traceback(error, code, teller)),
-        }
+        found["error"] = told(error, code, picture, notes)
     elif result is not reading.MISSING:
         found["value"] = picture.formatter.value(result, None, WIDE)
     cleaned: dict[str, Any] = picture.clean(found)
     return cleaned
 
 
-def _compiled(code: str, flags: int) -> tuple[Any, Any]:
+def namespace_of(frame: types.FrameType, line: int) -> dict[str, Any]:
+    """What code in *frame* sees: globals and locals in one, so that inner functions see the locals, too."""
+    names = snapshot.locals_of(frame)
+    namespace = dict(frame.f_globals)
+    namespace.update(names)
+    namespace["frame_locals"] = names
+    namespace["frame_source"] = lambda: _source_text(frame, line)
+    return namespace
+
+
+def told(error: BaseException, code: str, picture: snapshot.Picture, notes: list[str]) -> dict[str, Any]:
+    """`type`, `message` and `traceback` of what *code* has raised; *notes* is added to."""
+    teller = Teller(picture.formatter, notes)
+    return {
+        "type": reading.type_name(type(error)),
+        "message": teller.message(error),
+        "traceback": picture.mask(_traceback(error, code, teller)),
+    }
+
+
+def compiled(code: str, flags: int, awaiting: bool = False) -> tuple[Any, Any]:
     """Code objects of the statements and of the last expression (None: there is none).
+
+    Args:
+        flags: of the compiler: the `__future__` imports.
+        awaiting: whether `await` is allowed: then a code object may be a coroutine's.
 
     Raises:
         NotThere: *code* is not Python.
@@ -101,6 +118,8 @@ def _compiled(code: str, flags: int) -> tuple[Any, Any]:
     import textwrap
 
     text = textwrap.dedent(code).strip("\n")
+    if awaiting:
+        flags |= ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
     try:
         tree = compile(text, FILENAME, "exec", flags | ast.PyCF_ONLY_AST, True)
         last = None
@@ -109,7 +128,7 @@ def _compiled(code: str, flags: int) -> tuple[Any, Any]:
         return compile(tree, FILENAME, "exec", flags, True), last
     except SyntaxError as error:
         said = "%s (line %s: %s)" % (error.msg, error.lineno, (error.text or "").strip()[:200])
-        if "await" in str(error.msg):
+        if "await" in str(error.msg) and not awaiting:
             said += "; await is not possible here, the event loop is stopped"
         raise NotThere("The code is not valid Python: %s." % said) from None
     except (ValueError, RecursionError, MemoryError) as error:
@@ -237,7 +256,7 @@ class _Output:
         self._size[which] += len(text)
         if sum(map(len, kept[-1:])) > OUTPUT or len(kept) > 2000:
             whole = "".join(kept)
-            self._kept[which] = [_shortened(whole)]
+            self._kept[which] = [shortened(whole)]
 
     def mine(self) -> bool:
         """Whether the calling thread is the one whose output is taken."""
@@ -245,10 +264,11 @@ class _Output:
 
     def text(self, which: int) -> str:
         """What was written to stdout (0) or stderr (1)."""
-        return _shortened("".join(self._kept[which]))
+        return shortened("".join(self._kept[which]))
 
 
-def _shortened(text: str) -> str:
+def shortened(text: str) -> str:
+    """*text*, or its beginning and end if it is longer than OUTPUT."""
     if len(text) <= OUTPUT:
         return text
     half = OUTPUT // 2
