@@ -9,6 +9,7 @@ import jsonschema
 
 from dap_agent.wire.messages import request, response
 
+from ..control.messages_schema import check_ours, is_ours
 from .editor_double import OURS, VSCODE, editor
 from .fakes import run
 from .test_adapter_transparent import FAMILY
@@ -44,6 +45,9 @@ def check(message):
     known, error = definitions()
     if message["type"] == "response" and not message["success"]:
         error.validate(message if "body" in message else {**message, "body": {}})  # debugpy's have none
+        return
+    if is_ours(message):
+        check_ours(message)
         return
     key = (message["type"], message.get("event") or message["command"])
     assert key in known or key[1] in CUSTOM, key
