@@ -55,3 +55,10 @@ def test_the_core_of_the_proxy_comes_without_asyncio_and_sockets() -> None:
 def test_code_for_the_debuggee_is_never_imported_here() -> None:
     loaded = loaded_by("sys.argv[1:] = ['--help']; import runpy; runpy.run_module('dap_agent', run_name='__main__')")
     assert not [name for name in loaded if name.startswith("dap_agent.debuggee")]
+
+
+def test_the_adapter_starts_without_the_rooms_that_investigate() -> None:
+    loaded = loaded_by("import dap_agent.cli.main, dap_agent.cli.adapter, dap_agent.control.companion")
+    assert "dap_agent.control.messages" in loaded
+    heavy = ("dap_agent.agent", "dap_agent.fixes", "dap_agent.models")
+    assert not [name for name in loaded if name.startswith(heavy)]
