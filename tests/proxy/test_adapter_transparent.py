@@ -8,13 +8,11 @@ import asyncio
 import contextlib
 import difflib
 import json
-import re
 import sys
 
 import pytest
 
-from dap_agent.proxy.stops import FILTER
-
+from .differences import comparable
 from .editor_double import BOTH, NVIM, OLD, OURS, VSCODE, EditorDouble, editor, environment
 from .fakes import gone_within, run
 
@@ -55,8 +53,6 @@ print("to stderr", file=sys.stderr, flush=True)
 if "fail" in sys.argv:
     {}["missing"]
 """
-NUMBERS = {"systemProcessId", "subProcessId", "processId", "port", "debugServer", "variablesReference"}
-SHOWN_ONCE_STARTED = ("module", "debugpySockets")  # how many there are depends on timing
 
 
 @pytest.fixture
@@ -66,43 +62,13 @@ def programs(tmp_path):
     return tmp_path
 
 
-def neutral(value, key=""):
-    """Without process ids, ports, seconds, handles and numbers of messages."""
-    if isinstance(value, dict):
-        if {"id", "column", "source"} <= value.keys():  # a stack frame: its id is a handle, counted on as things happen
-            value = {**value, "id": "N"}
-        return {
-            name: neutral(part, name) for name, part in value.items() if name not in ("seq", "supportsRestartRequest")
-        }
-    if isinstance(value, list):
-        return [neutral(part) for part in value if part != FILTER]
-    if isinstance(value, str):
-        return re.sub(r"\b\d{4,}\b|\d+\.\d+s|(?<=Subprocess )\d+", "N", value)
-    return "N" if key in NUMBERS and value else value
+def family(client, *, ours):
+    """What an editor notices of all its sessions, the children in no order."""
 
+    def observed(one):
+        return json.dumps(comparable({1: one.log}, ours=ours), sort_keys=True, indent=1)
 
-def observed(log):
-    """What an editor notices of one session: each kind of message in order."""
-    kinds = {}
-    for message in log:
-        kind, body = message.get("event") or message["type"], message.get("body") or {}
-        if kind in SHOWN_ONCE_STARTED or kind.startswith("dapAgent") or body.get("category") == "telemetry":
-            continue
-        if kind == "capabilities" and body == {"capabilities": {"supportsRestartRequest": False}}:
-            continue
-        if kind == "thread" and body["reason"] == "exited":
-            continue  # told only if the process lives long enough after the thread's end
-        if kind == "output":  # debugpy cuts a stream where it likes
-            kinds[body["category"]] = neutral(kinds.get(body["category"], "") + body["output"])
-            continue
-        kinds.setdefault(kind, []).append(neutral(message))
-    return kinds
-
-
-def family(client):
-    """Of all sessions of an editor, the children in no order."""
-    below = sorted(json.dumps(observed(one.log), sort_keys=True, indent=1) for one in client.children)
-    return [json.dumps(observed(client.log), sort_keys=True, indent=1), *below]
+    return [observed(client), *sorted(observed(one) for one in client.children)]
 
 
 async def both(session, **options):
@@ -111,7 +77,7 @@ async def both(session, **options):
     async def one(command):
         async with editor(command, **options) as client:
             result = await session(client)
-        return result if result is not None else family(client)
+        return result if result is not None else family(client, ours=command == OURS)
 
     direct, ours = await asyncio.gather(*(one(command) for command in BOTH.values()))
     same(ours, direct)
@@ -284,7 +250,7 @@ def test_attach_to_a_program_that_listens(programs, detach):
     async def one(ours):
         async with listening(program, ours, initialize=VSCODE, lines={program: [6]}) as client:
             await session(client)
-        return family(client)
+        return family(client, ours=ours)
 
     async def main():
         direct, ours = await asyncio.gather(one(False), one(True))
