@@ -97,7 +97,7 @@ def _answer(name: str, arguments: dict[str, Any]) -> Any:
     from . import evaluation, inspection, paths, snapshot
 
     if name == "interrupt":
-        return evaluation.interrupt()
+        return evaluation.interrupt(**arguments)
     questions: dict[str, Callable[..., Any]] = {
         "snapshot": snapshot.take,
         "frame": inspection.frame,

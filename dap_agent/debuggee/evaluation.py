@@ -12,6 +12,7 @@ import ctypes
 import sys
 import threading
 import types
+from collections import deque
 from typing import Any
 
 from . import reading, snapshot, sources
@@ -33,26 +34,27 @@ for _name in __future__.all_feature_names:
 
 
 _running: list[_Run] = []
+_void: deque[str] = deque(maxlen=100)  # tickets of those that are over, even if they have not begun
 
 
 class OutOfTime(BaseException):
     """Raised inside evaluated code when its time is up."""
 
 
-def interrupt() -> int:
-    """Interrupt all code that runs in an evaluate, jailed or not, as if its time were up, and say how many that were."""
-    runs = list(_running)
-    for run in runs:
-        run.hurry()
-    jail: Any = sys.modules.get("%s.jail" % __package__)
-    return len(runs) + (jail.interrupt() if jail is not None else 0)
+def interrupt(ticket: str) -> None:
+    """End the evaluation that was given *ticket*, as if its time were up; if it is yet to begin, it will not."""
+    _void.append(ticket)
+    for run in list(_running):
+        if run.ticket == ticket:
+            run.hurry()
 
 
-def evaluate(stop: Stop, number: int, code: str, timeout: float = 5.0) -> dict[str, Any]:
+def evaluate(stop: Stop, number: int, code: str, timeout: float = 5.0, ticket: str = "") -> dict[str, Any]:
     """Run *code* with the names of frame *number*; the value of its last expression is the result.
 
     Args:
         timeout: seconds after which Python code is interrupted; a call into C is interrupted when it returns.
+        ticket: by which it can be interrupted from outside.
 
     Returns:
         `value` (a Value, or None where the code ends with a statement or failed), `stdout`, `stderr`, `error` (None, or
@@ -64,7 +66,7 @@ def evaluate(stop: Stop, number: int, code: str, timeout: float = 5.0) -> dict[s
     frame, line = _frame(stop, number)
     body, last = compiled(code, frame.f_code.co_flags & FUTURES)
     namespace = namespace_of(frame, line)
-    run = _Run(timeout)
+    run = _Run(timeout, ticket)
     result, error = run(body, last, namespace)
     picture = snapshot.Picture()
     notes: list[str] = list(run.notes)
@@ -143,7 +145,8 @@ def _source_text(frame: types.FrameType, line: int) -> str:
 class _Run:
     """One execution with captured output and a time limit."""
 
-    def __init__(self, timeout: float) -> None:
+    def __init__(self, timeout: float, ticket: str) -> None:
+        self.ticket = ticket
         self.timeout = max(0.05, min(float(timeout), 600.0))
         self.timed_out = False
         self.seconds = 0.0
@@ -168,6 +171,9 @@ class _Run:
         try:
             try:
                 _running.append(self)
+                if self.ticket and self.ticket in _void:
+                    self.timed_out = True
+                    raise OutOfTime
                 watch.start()
                 with self.output:
                     exec(body, namespace)

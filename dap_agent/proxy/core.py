@@ -66,6 +66,9 @@ class Proxy:
         on_reverse_answer: the client's answer to such a request; returns effects after it is passed on.
         shown: an event; returns what the client is shown instead, or the effects that are all of it.
         after_stop: called with each `stopped` event, after the client was told.
+        before_resume: called when the debuggee is about to be resumed or left; each may give the arguments of an
+            `evaluate` that the adapter gets before that: it reads nothing more until a resuming request is answered,
+            and debugpy answers it only when the thread has ended what it evaluates.
         before_all: called with every request of the client, first; returns effects that are all of it, or None.
         deaf: whether all of the adapter but its output is dropped, as it is being replaced.
     """
@@ -81,6 +84,7 @@ class Proxy:
         self.on_reverse_answer: dict[str, Callable[[Frame, Message], list[Effect]]] = {}
         self.shown: dict[str, Callable[[Frame], Frame | list[Effect]]] = {}
         self.after_stop: list[Callable[[Frame], list[Effect]]] = []
+        self.before_resume: list[Callable[[], Mapping[str, Any] | None]] = []
         self.before_all: Callable[[Frame], list[Effect] | None] | None = None
         self.deaf = False
         self._epochs = Epochs()
@@ -157,11 +161,12 @@ class Proxy:
             return token, [Fail(token, "resumed", _RESUMED.format(command))]
         if self._routes.own >= MAX_IN_FLIGHT:
             return token, [Fail(token, "busy", _BUSY.format(command))]
+        before = self._before(command)
         seq = self._adapter_seq + 1
         body = dumps(request(command, arguments, seq=seq))
         self._adapter_seq = seq
         self._expect(seq, Route(command, self.epoch, token=token, bound=epoch is not None))
-        return token, [ToAdapter(body)]
+        return token, [*before, ToAdapter(body)]
 
     def new_token(self) -> int:
         """The number of one more request of our own."""
@@ -348,16 +353,23 @@ class Proxy:
             refused = _BUSY.format(command)
         if refused is not None:
             return [self._to_client(error_response(frame.seq, command, refused))]
+        before = self._before(command)
         seq = self._adapter_seq + 1
         try:
             body = frame.renumbered(seq)
         except InvalidMessage as error:
-            return [self._to_client(error_response(frame.seq, command, error.message))]
+            return [*before, self._to_client(error_response(frame.seq, command, error.message))]
         self._adapter_seq = seq
         self._parting = self._parting or command == "disconnect"
         asked = frame.message if command in self.on_response else None
         self._expect(seq, Route(command, self.epoch, client_seq=frame.seq, asked=asked))
-        return [ToAdapter(body)]
+        return [*before, ToAdapter(body)]
+
+    def _before(self, command: str) -> list[Effect]:
+        if command not in RESUMING and command not in _PARTING:
+            return []
+        given = [callback() for callback in tuple(self.before_resume)]
+        return [self.tell_adapter("evaluate", arguments, lambda _: []) for arguments in given if arguments is not None]
 
     def _client_response(self, frame: Frame) -> list[Effect]:
         asked = self._asked_client.pop(frame.request_seq, None)

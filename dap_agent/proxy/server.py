@@ -264,6 +264,23 @@ class ProxyServer:
 
         return unwatch
 
+    def before_resume(self, callback: Callable[[], Mapping[str, Any] | None]) -> Callable[[], None]:
+        """Call *callback* when the debuggee is about to be resumed or left, whoever wants that.
+
+        Args:
+            callback: may give the arguments of an `evaluate`, which the adapter gets before.
+
+        Returns:
+            A function that ends it.
+        """
+        self._core.before_resume.append(callback)
+
+        def undo() -> None:
+            with contextlib.suppress(ValueError):
+                self._core.before_resume.remove(callback)
+
+        return undo
+
     async def quiet(self, seconds: float) -> None:
         """Return when the client has asked nothing for *seconds* and waits for no answer of the adapter."""
         while True:

@@ -146,9 +146,9 @@ def guarded_call_expression(name: str, arguments: Mapping[str, Any]) -> str:
     return f"getattr({module}, 'call', lambda *_: '')({name!r}, {asked!r})"
 
 
-def interruption() -> dict[str, Any]:
-    """Arguments of the `evaluate` that ends whatever code of ours is being evaluated in the debuggee."""
-    return {"expression": guarded_call_expression("interrupt", {}), "context": "clipboard"}
+def interruption(ticket: str) -> dict[str, Any]:
+    """Arguments of the `evaluate` that ends the question `evaluate` with this *ticket* in the debuggee."""
+    return {"expression": guarded_call_expression("interrupt", {"ticket": ticket}), "context": "clipboard"}
 
 
 def is_absent(text: str) -> bool:

@@ -1,6 +1,7 @@
 """A stopped program, and one that has ended: the `StoppedProgram` of the tools."""
 
 import asyncio
+import uuid
 from collections.abc import Mapping
 from typing import Any
 
@@ -53,7 +54,6 @@ class LiveStop:
         self._snapshot = snapshot
         self._named = {"halted": thread_id} if halted else {}
         self._frame_id = frame_id
-        self._evaluating = 0
 
     @property
     def thread_id(self) -> int | None:
@@ -87,17 +87,30 @@ class LiveStop:
                 "stackTrace", {"threadId": self._thread_id, "startFrame": 0, "levels": 1}, epoch=self._bound
             )
             self._frame_id = int(stack["stackFrames"][0]["id"])
-        arguments = {"number": frame, "code": code, "timeout": timeout}
-        try:
-            return await self._ask("evaluate", arguments, frame_id=self._frame_id, timeout=timeout + 15.0)
-        except (ProgramResumed, asyncio.CancelledError):
-            self._interrupt()
-            raise
+        ticket = uuid.uuid4().hex
+        arguments = {"number": frame, "code": code, "timeout": timeout, "ticket": ticket}
+        asked = asyncio.ensure_future(self._ask("evaluate", arguments, frame_id=self._frame_id, timeout=timeout + 15.0))
+        resuming: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    def _interrupt(self) -> None:
-        """What is evaluated must not keep the program any longer: its thread goes on when that has ended."""
-        if self._proxy.gone is None:
-            self._proxy.post("evaluate", payload.interruption())
+        def interruption() -> Mapping[str, Any]:
+            if not resuming.done():
+                resuming.set_result(None)
+            return payload.interruption(ticket)
+
+        undo = self._proxy.before_resume(interruption)
+        try:
+            ends: list[asyncio.Future[Any]] = [asked, resuming]
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            if not asked.done():
+                raise ProgramResumed(RESUMED)
+            return asked.result()
+        except asyncio.CancelledError:
+            self._proxy.post("evaluate", payload.interruption(ticket))  # the thread is not to be kept by it
+            raise
+        finally:
+            undo()
+            asked.cancel()
+            await asyncio.gather(asked, return_exceptions=True)
 
     async def resume(self) -> None:
         """Let the program go on; harmless if it has gone on already, or has ended."""

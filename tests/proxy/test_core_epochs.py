@@ -89,3 +89,23 @@ def test_the_adapters_death_ends_the_epoch(scenario):
 
 def test_the_client_hears_of_a_stop_before_we_act_on_it(scenario):
     scenario(client=True).adapter(STOPPED).to_client(STOPPED).published("stopped")
+
+
+@pytest.mark.parametrize("command", ["continue", "next", "stepIn", "disconnect", "terminate"])
+def test_the_adapter_hears_first_what_has_to_end_before_the_debuggee_is_resumed(scenario, command):
+    end = {"expression": "end()", "context": "clipboard"}
+    one = scenario(client=True, capabilities={"supportsTerminateRequest": True})
+    one.proxy.before_resume += [lambda: end, lambda: None]
+    one.client(request(command, {"threadId": 1}, seq=1)).to_adapter(request("evaluate", end))
+    one.to_adapter(request(command, {"threadId": 1}))
+    one.adapter_answers("evaluate").silence()
+    one.adapter_answers(command).to_client(response(1, command))
+    one.client(request("threads", seq=2)).to_adapter(request("threads"))
+
+
+def test_so_it_is_when_we_resume_it_ourselves(scenario):
+    one = scenario(client=True)
+    one.proxy.before_resume.append(lambda: {"expression": "end()"})
+    one.ask("continue", {"threadId": 1}).to_adapter(request("evaluate", {"expression": "end()"}))
+    one.to_adapter(request("continue", {"threadId": 1})).adapter_answers("continue", {}).answered({})
+    one.adapter_refuses("evaluate", "no").silence()
