@@ -63,6 +63,7 @@ class Attempts:
         self._refuse = refuse
         self._told: Set[str] = set()
         self._pid = os.getpid()
+        self._over = False
 
     def install(self) -> None:
         """From now on, for good."""
@@ -70,6 +71,10 @@ class Attempts:
             for name, functions in _UNSEEN:
                 self._take_away(name, functions)
         sys.addaudithook(self._hook)
+
+    def end(self) -> None:
+        """What comes now is ours."""
+        self._over = True
 
     def told(self, what: str) -> None:
         """Tell of *what*, once, if it is not one too many."""
@@ -90,6 +95,8 @@ class Attempts:
                     setattr(module, function, _Refused("%s.%s" % (name, function), self.told))
 
     def _hook(self, event: str, args: Any) -> None:
+        if self._over:
+            return
         if event == "open":
             self._opens(args)
         elif event.startswith("os."):
@@ -130,8 +137,10 @@ class Attempts:
 
     def _os(self, event: str, args: Any) -> None:
         if event in _WORDS:
-            if isinstance(args[0], int):
-                return  # a descriptor: of a copy
+            if isinstance(args[0], int):  # a descriptor: of a copy, but for what is open for reading
+                if event in _METADATA and self._refuse:
+                    self._attempt("%s an open file" % _WORDS[event], True)
+                return
             self._writes("%s %s" % (_WORDS[event], _shown(args[0])), self._real(args[0]), event in _METADATA)
         elif event in _TWO:
             what = "%s %s as %s" % (_TWO[event], _shown(args[0]), _shown(args[1]))

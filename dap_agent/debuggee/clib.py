@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import ctypes
 import os
-import platform
 import sys
-from typing import Any, Dict
+from typing import Any, Dict, Tuple
 
 LINUX = sys.platform.startswith("linux")
 
@@ -26,7 +25,7 @@ _COMMON = {
     "landlock_restrict_self": 446,
 }
 
-MACHINE = platform.machine() if LINUX and sys.maxsize > 2**32 else ""
+MACHINE = os.uname().machine if LINUX and sys.maxsize > 2**32 else ""
 """The architecture, empty where its system calls are not known to be the ones of the kernel (a 32 bit Python)."""
 
 KNOWN = MACHINE in _NUMBERS and sys.byteorder == "little"
@@ -114,11 +113,15 @@ class Memory:
         return struct.unpack("=%dQ" % (len(data) // 8), data[: len(data) // 8 * 8])
 
 
-def processes() -> int:
-    """How many threads of all users the machine has (`sysinfo(2)`); 0 where that can't be asked."""
-    if not LINUX:
-        return 0
+def machine() -> Tuple[int, int]:
+    """How many threads all users have and how many bytes of memory are files without a disk (`sysinfo(2)`).
+
+    0 where that can't be asked.
+    """
+    if not LINUX or sys.maxsize < 2**32:
+        return 0, 0
     found = (ctypes.c_ubyte * 128)()
     if library.sysinfo(found) < 0:
-        return 0
-    return ctypes.c_ushort.from_buffer(found, 80 if sys.maxsize > 2**32 else 40).value
+        return 0, 0
+    shared, threads = ctypes.c_ulong.from_buffer(found, 48).value, ctypes.c_ushort.from_buffer(found, 80).value
+    return threads, shared * ctypes.c_uint.from_buffer(found, 104).value

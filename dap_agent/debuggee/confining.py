@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
-from typing import Any, Callable, Collection, Dict, List, NamedTuple
+from typing import Any, Callable, Collection, Dict, List, NamedTuple, Tuple
 
 from . import attempts, clib, landlock, leaving, overlay, seccomp, standins
 
@@ -28,6 +28,7 @@ class Limits(NamedTuple):
 
 
 DEFAULT = Limits()
+_RESERVED = 4 * 2**30
 
 
 class Plan(NamedTuple):
@@ -126,12 +127,14 @@ def _limit(plan: Plan, largest: int) -> None:
     # with nothing that guards files, no byte is written to any: what C code does is not seen otherwise
     guarded = plan.seccomp or plan.landlock_abi
     _set(resource.RLIMIT_FSIZE, largest + limits.file_size if guarded else 0)
-    others = clib.processes()
+    others = clib.machine()[0]
     if others:
         _set(resource.RLIMIT_NPROC, others + limits.processes)
-    size = _memory_size()
+    size, data = _memory_size()
     if size:
-        _set(resource.RLIMIT_AS, size + limits.memory, 32 * 2**20)
+        # threads reserve addresses that they never use
+        _set(resource.RLIMIT_AS, size + limits.memory + _RESERVED)
+        _set(resource.RLIMIT_DATA, data + limits.memory, 32 * 2**20)
 
 
 def _set(which: int, value: int, more: int = 0) -> None:
@@ -150,21 +153,23 @@ def last_memory() -> None:
     """Take what was held back of memory: the result has yet to be told."""
     import resource
 
-    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
     try:
-        resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+        resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
     except (OSError, ValueError):
         return
 
 
-def _memory_size() -> int:
+def _memory_size() -> Tuple[int, int]:
+    """Bytes of addresses and of data that this process has (proc_pid_statm(5)); 0 if that is not known."""
     import posix
 
     if not clib.LINUX:
-        return 0
+        return 0, 0
     fd = posix.open("/proc/self/statm", posix.O_RDONLY | posix.O_CLOEXEC)
     try:
-        return int(posix.read(fd, 100).split()[0]) * int(posix.sysconf("SC_PAGE_SIZE"))
+        fields, page = posix.read(fd, 200).split(), int(posix.sysconf("SC_PAGE_SIZE"))
+        return int(fields[0]) * page, int(fields[5]) * page
     finally:
         posix.close(fd)
 

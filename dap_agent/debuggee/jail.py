@@ -19,6 +19,7 @@ from .paths import NotThere
 PARALLEL = 8
 """Jails that run at once, at most."""
 
+_DYING = 0.5  # seconds to wait for what has been killed to be gone
 _TICK = 20  # milliseconds between two looks at the number of processes
 _MOST_PROCESSES = 400  # more than when it began, on the whole machine
 _TRIES = 3  # of a fork past the C library: another thread may have held a lock of it
@@ -204,8 +205,12 @@ class _Run:
                 if job.ready
                 else "The jail was not ready after %.0f s." % BUILDING
             )
-        elif clib.processes() > job.processes + _MOST_PROCESSES:
-            job.end("It started too many processes and was ended.")
+        else:
+            threads, shared = clib.machine()
+            if threads > job.machine[0] + _MOST_PROCESSES:
+                job.end("It started too many processes and was ended.")
+            elif shared > job.machine[1] + 2 * self._limits.memory:
+                job.end("It made too many files in memory and was ended.")
 
     def _start(self, number: int, attempt: int) -> Job:
         import posix
@@ -269,6 +274,7 @@ class _Run:
     def _kill(job: Job) -> None:
         """End the child and all that it has started, and have the kernel forget it."""
         import posix
+        import select
 
         try:
             posix.killpg(job.pid, signal.SIGKILL)
@@ -280,6 +286,13 @@ class _Run:
             except OSError:
                 pass  # the program ignores the ends of its children: it is gone without a trace
             job.status = forking.wait(job.pid, True)
+        gone = reading.Deadline(_DYING)
+        while not gone.passed():
+            try:
+                posix.killpg(job.pid, 0)
+            except OSError:
+                return
+            select.select([], [], [], 0.002)
 
 
 def _close(descriptors: Iterable[int]) -> None:

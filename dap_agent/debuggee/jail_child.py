@@ -65,6 +65,7 @@ class Child:
         confining.last_memory()
         for path in walls.files.changed():
             walls.attempts.told("would write %s, which was open already (thrown away)" % path)
+        walls.attempts.end()
         data = json.dumps(result)
         self._end_descendants()
         self._write(b'{"kind": "result", "seconds": %.6f, "value": %s}\n' % (seconds, data.encode()))

@@ -41,7 +41,7 @@ class Job:
         self.printed = [_Kept(), _Kept()]
         self._unread = b""
         self.seconds = 0.0
-        self.processes = clib.processes()
+        self.machine = clib.machine()
 
     def heard(self, fd: int, data: bytes) -> None:
         """Take what has come through a pipe."""

@@ -26,7 +26,8 @@ def wanted(folders: Sequence[str]) -> List[str]:
 
     found: List[str] = []
     for folder in sorted({_real(each) for each in folders if each}, key=len):
-        inside = [each for each in (*found, *_SPECIAL) if folder == each or folder.startswith(each + "/")]
+        special = () if folder == "/dev/shm" else _SPECIAL
+        inside = [each for each in (*found, *special) if folder == each or folder.startswith(each + "/")]
         # what mount(2) reads its options from has no way to quote these
         if folder in ("", "/") or inside or any(mark in folder for mark in ",:\\\n"):
             continue

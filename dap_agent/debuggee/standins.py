@@ -188,8 +188,9 @@ def _again(path: str, found: Any, flags: int) -> int:
 
     new = posix.open(path, flags | posix.O_CLOEXEC)
     again = posix.fstat(new)
-    # a layer of an overlay has another device number
-    if (again.st_ino, stat.S_IFMT(again.st_mode)) != (found.st_ino, stat.S_IFMT(found.st_mode)):
+    # a layer of an overlay gives another device number, and folders another inode, too
+    kind = stat.S_IFMT(found.st_mode)
+    if stat.S_IFMT(again.st_mode) != kind or (again.st_ino != found.st_ino and kind != stat.S_IFDIR):
         posix.close(new)
         raise FileNotFoundError(path)
     return new
