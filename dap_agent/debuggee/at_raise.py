@@ -11,12 +11,14 @@ import sys
 import threading
 import time
 from _thread import get_ident
-from types import CodeType, FrameType
+from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 from . import hooks, judging, marks, net, predict, reading, stop
 
 _ROOM = 250  # frames that a stop may need on top of the program's
+identity: Any = object.__hash__  # id() is an audit event, for which hooks.py has a function
+_NONE: dict[Any, Any] = {}
 _KEPT = 4  # raises of one place in the program's own code that are judged at any cost
 
 _context = BaseException.__dict__["__context__"].__get__
@@ -37,7 +39,8 @@ class Watch:
         ignored: what is never a stop.
 
     Attributes:
-        handled: raises known to be handled: by code and offset in it, and class, the way to the handler.
+        handled: raises known to be handled: by identity of the code, offset in it and identity of the class: the class, and the
+            way to the handler: offset and line of each caller up to it.
     """
 
     def __init__(self, ignored: judging.Ignored) -> None:
@@ -50,6 +53,9 @@ class Watch:
 
     def met(self, exc: BaseException, frame: FrameType) -> None:
         """Judge *exc*, which *frame* raises right now, and stop there if nothing will handle it."""
+        began = _clock()
+        if not self._affords(frame, began):
+            return
         exc_type = type(exc)
         if stop.is_hidden(frame):
             self._remember(exc_type, frame, ())
@@ -58,20 +64,17 @@ class Watch:
             return
         if self.ignored.ignores(exc_type, frame) or marks.told_at_raise(exc) or _closing(exc):
             return
-        began = _clock()
         try:
-            certain = self._judge(exc_type, exc, frame, began)
+            certain = self._judge(exc_type, exc, frame)
         finally:
             self._credit -= _clock() - began
         if certain and _has_room(frame):
             hooks.stop_at_raise(exc, frame)
 
-    def _judge(self, exc_type: type, exc: BaseException, frame: FrameType, now: float) -> bool:
-        way = _quick.handled(exc_type, frame) if _quick is not None else None
-        if way is not None:
-            self._remember(exc_type, frame, way)
-            return False
-        if not self._affords(frame, now):
+    def _judge(self, exc_type: type, exc: BaseException, frame: FrameType) -> bool:
+        callers = _quick.handled(exc_type, frame) if _quick is not None else None
+        if callers is not None:
+            self._remember(exc_type, frame, _way(frame, callers))
             return False
         verdict, callers = predict.way_of(exc_type, exc, frame)
         if verdict.unhandled:
@@ -81,30 +84,43 @@ class Watch:
         return False
 
     def _affords(self, frame: FrameType, now: float) -> bool:
+        """Whether there is time left to judge: for the program's own code at any rate, a few times for each place."""
         self._credit = min(CREDIT, self._credit + SHARE * (now - self._since))
         self._since = now
         if self._credit > 0:
             return True
         if _installed(frame.f_code.co_filename):
             return False
-        place = id(frame.f_code), frame.f_lasti
+        place = identity(frame.f_code), frame.f_lasti
         judged = self._own[place] = self._own.get(place, 0) + 1
         return judged <= _KEPT
+
+    def knows(self, exc_type: type, trace: TracebackType) -> bool:
+        """Whether a raise is known to be handled."""
+        found = self.handled.get(identity(trace.tb_frame.f_code), _NONE).get((trace.tb_lasti, identity(exc_type)))
+        if found is None:
+            return False
+        frame: FrameType | None = trace.tb_frame
+        for offset, line in found[1]:
+            frame = frame.f_back if frame is not None else None
+            if frame is None or frame.f_lasti != offset or frame.f_lineno != line:
+                return False
+        return True
 
     def _remember(self, exc_type: type, frame: FrameType, way: Any) -> None:
         if len(self.codes) > 20000:
             self.codes.clear()
             self.handled.clear()
         code = frame.f_code
-        self.codes[id(code)] = code
-        self.handled.setdefault(id(code), {})[frame.f_lasti, id(exc_type)] = (exc_type, way)
+        self.codes[identity(code)] = code
+        self.handled.setdefault(identity(code), {})[frame.f_lasti, identity(exc_type)] = (exc_type, way)
 
 
-def _way(frame: FrameType, callers: int) -> tuple[tuple[int, int], ...]:
-    found: list[tuple[int, int]] = []
+def _way(frame: FrameType, callers: int) -> tuple[tuple[int, int | None], ...]:
+    found: list[tuple[int, int | None]] = []
     caller = frame.f_back
     while len(found) < callers and caller is not None:
-        found.append((id(caller.f_code), caller.f_lasti))
+        found.append((caller.f_lasti, caller.f_lineno))  # not its code: to ask for that is an audit event
         caller = caller.f_back
     return tuple(found)
 

@@ -51,14 +51,13 @@ _handlers: dict[int, Handlers] = {}
 _MAX_CODES = 20000
 
 
-def handled(exc_type: type, frame: Any) -> tuple[tuple[int, int], ...] | None:
-    """The way to the handler: (id of the code, offset) of each caller up to the one that handles it; None: not known.
+def handled(exc_type: type, frame: Any) -> int | None:
+    """How many callers further out it is handled; None: not known.
 
     Args:
         exc_type: of the exception that *frame* raises.
     """
-    way: list[tuple[int, int]] = []
-    for _ in range(_MAX_FRAMES):
+    for callers in range(_MAX_FRAMES):
         code = frame.f_code
         if boundaries.rule_for(guards.of_code(code, frame.f_globals), frame) is not None:
             return None
@@ -73,13 +72,12 @@ def handled(exc_type: type, frame: Any) -> tuple[tuple[int, int], ...] | None:
             if kind == "except":
                 classes = _classes(clause[0], frame)
                 if classes is not None and clause[1] and _matches(exc_type, classes):
-                    return tuple(way)
+                    return callers
             if not _passes_through(frame):
                 return None
         frame = frame.f_back
         if frame is None:
             return None
-        way.append((id(frame.f_code), frame.f_lasti))
     return None
 
 

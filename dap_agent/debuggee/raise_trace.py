@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import threading
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Optional
 
 from . import at_raise, stop
 
@@ -26,7 +26,8 @@ def install(watch: Watch) -> None:
             trace = arg[2]
             # a C function that was called with a class and no arguments may tell of the class alone
             if trace is not None and trace.tb_next is None and issubclass(type(arg[1]), BaseException):
-                watch.met(arg[1], frame)
+                if not watch.knows(type(arg[1]), trace):
+                    watch.met(arg[1], frame)
         except (RecursionError, MemoryError):
             return local  # no room to judge it
         except BaseException as error:
@@ -40,5 +41,9 @@ def install(watch: Watch) -> None:
         frame.f_trace_lines = False
         return local
 
+    running: Optional[FrameType] = sys._getframe()
+    while running is not None:
+        running.f_trace = None  # pydevd's, from when it was attached: called again it would take our place
+        running = running.f_back
     sys.settrace(trace)
     threading.settrace(trace)
