@@ -25,6 +25,25 @@ def _fix(value: object) -> str:
     return str(value)
 
 
+def _at_raise(value: object) -> str:
+    if value not in ("auto", "always", "never"):
+        raise BadValue("one of auto, always, never")
+    return str(value)
+
+
+def _names(value: object) -> tuple[str, ...]:
+    wanted = BadValue(
+        "names of exception classes, and module:NAME (in a variable separated by commas, in a file a list)"
+    )
+    if isinstance(value, str):
+        value = [part.strip() for part in value.split(",") if part.strip()]
+    if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
+        raise wanted
+    if not all(item.removeprefix("module:").replace(".", "_").isidentifier() for item in value):
+        raise wanted
+    return tuple(value)
+
+
 def _count(value: object) -> int:
     wanted = BadValue("a whole number above 0")
     if isinstance(value, str):
@@ -208,6 +227,27 @@ OPTIONS: tuple[Option, ...] = (
         commands=("run", "attach", "adapter", "undo"),
         repeatable=True,
         shown="the project's root, found from the program (undo: from the current folder)",
+    ),
+    Option(
+        "stop-at-raise",
+        _at_raise,
+        "auto",
+        "auto|always|never",
+        "stop already where an exception is raised that nothing will handle, with all frames alive: auto does so from "
+        "Python 3.12 on, where it costs nothing until something is raised; before, always makes programs several times "
+        "slower",
+        commands=("run", "demo"),
+    ),
+    Option(
+        "ignore",
+        _names,
+        (),
+        "TYPE|module:NAME",
+        "exceptions that are never a stop: a class, bare or qualified, with its subclasses, or what is raised in a "
+        "module or package; repeatable",
+        commands=("run", "demo"),
+        repeatable=True,
+        shown="none beyond SystemExit and its like",
     ),
     Option(
         "allow-evaluate",

@@ -16,7 +16,7 @@ from dap_agent.cli.settings import Fix, Settings
 from dap_agent.cli.stops import Stops, apply, decided
 from dap_agent.cli.ui import Ui
 from dap_agent.control import render
-from dap_agent.session.launch import Debuggee, Ended, ProgramCommand, Stopped
+from dap_agent.session.launch import Debuggee, Ended, ProgramCommand, Stopped, StopRules
 
 if TYPE_CHECKING:
     from dap_agent.session.snapshot import Snapshot
@@ -104,6 +104,7 @@ class _Run:
         self._interrupts = interrupts
         self._investigator = investigator
         self._launch = launch
+        self._rules = StopRules(settings.stop_at_raise, settings.ignore)
         self._fix = fix
 
     async def all(self) -> int:
@@ -125,7 +126,7 @@ class _Run:
             stops.close()
 
     async def _supervise(self, stops: "Stops") -> int:
-        debuggee = await self._launch(self._program)
+        debuggee = await self._launch(self._program, rules=self._rules)
         self._interrupts.program = debuggee
         try:
             while True:
@@ -151,7 +152,7 @@ class _Run:
         met: list[Snapshot] = []
         descriptor = stdin.again()
         try:
-            debuggee = await self._launch(self._program, stdin=descriptor)
+            debuggee = await self._launch(self._program, stdin=descriptor, rules=self._rules)
             self._interrupts.program = debuggee
             try:
                 status = await self._watch(debuggee, met)

@@ -34,6 +34,8 @@ class Settings:
         max_cost: US dollars, None for no limit.
         timeout: seconds.
         workspace: absolute folders, the first is the root; empty if none was named.
+        stop_at_raise: see `session.launch.StopRules`.
+        ignore: the same.
         pyproject: the file that was read for settings, if there was one.
     """
 
@@ -48,6 +50,8 @@ class Settings:
     max_cost: float | None
     timeout: float
     workspace: tuple[Path, ...]
+    stop_at_raise: Literal["auto", "always", "never"]
+    ignore: tuple[str, ...]
     allow_evaluate: bool
     pyproject: Path | None = None
 

@@ -39,8 +39,8 @@ class Watch:
         ignored: what is never a stop.
 
     Attributes:
-        handled: raises known to be handled: by identity of the code, offset in it and identity of the class: the class, and the
-            way to the handler: offset and line of each caller up to it.
+        handled: raises known to be handled, by identity of the code, offset in it, and identity of the class: the
+            class, and the way to the handler: offset and line of each caller up to it.
     """
 
     def __init__(self, ignored: judging.Ignored) -> None:
@@ -199,3 +199,11 @@ def install(mode: str, ignored: judging.Ignored) -> None:
         from . import raise_trace
 
         raise_trace.install(Watch(ignored))
+
+
+def remove() -> None:
+    """Watch no more: the program goes on without us."""
+    if sys.version_info >= (3, 12):
+        from . import raise_events
+
+        raise_events.remove()

@@ -25,9 +25,9 @@ def install(watch: Watch) -> None:
         try:
             trace = arg[2]
             # a C function that was called with a class and no arguments may tell of the class alone
-            if trace is not None and trace.tb_next is None and issubclass(type(arg[1]), BaseException):
-                if not watch.knows(type(arg[1]), trace):
-                    watch.met(arg[1], frame)
+            told = trace is not None and trace.tb_next is None and issubclass(type(arg[1]), BaseException)
+            if told and not watch.knows(type(arg[1]), trace):
+                watch.met(arg[1], frame)
         except (RecursionError, MemoryError):
             return local  # no room to judge it
         except BaseException as error:

@@ -99,6 +99,8 @@ def settings_for(root: Path, **given: Any) -> Settings:
         "max_cost": 5.0,
         "timeout": 900.0,
         "workspace": (),
+        "stop_at_raise": "auto",
+        "ignore": (),
         "allow_evaluate": False,
     }
     return Settings(**{**defaults, **given})
