@@ -113,6 +113,20 @@ class Memory:
         return struct.unpack("=%dQ" % (len(data) // 8), data[: len(data) // 8 * 8])
 
 
+class _Counts(ctypes.Structure):
+    """`struct mallinfo`."""
+
+    _fields_ = [("n%d" % n, ctypes.c_int) for n in range(10)]  # noqa: RUF012 - ctypes wants it so
+
+
+def take_locks() -> None:
+    """Take each lock of `malloc` once: does not return if one was held by a thread that a fork has left behind."""
+    function = getattr(library, "mallinfo", None)  # musl has none
+    if function is not None:
+        function.restype = _Counts
+        function()
+
+
 def machine() -> Tuple[int, int]:
     """How many threads all users have and how many bytes of memory are files without a disk (`sysinfo(2)`).
 

@@ -49,6 +49,11 @@ def interrupt(ticket: str) -> None:
             run.hurry()
 
 
+def is_void(ticket: str) -> bool:
+    """Whether the evaluation with this ticket was ended by `interrupt`."""
+    return ticket in _void
+
+
 def evaluate(stop: Stop, number: int, code: str, timeout: float = 5.0, ticket: str = "") -> dict[str, Any]:
     """Run *code* with the names of frame *number*; the value of its last expression is the result.
 

@@ -26,7 +26,6 @@ _TRIES = 3  # of a fork past the C library: another thread may have held a lock 
 
 _means: Dict[str, Any] = {}  # what the machine offers, once asked; the reason why it has no overlay
 _one_at_a_time = threading.Lock()
-_running: List[_Run] = []
 
 
 class Outcome(NamedTuple):
@@ -54,13 +53,26 @@ class Outcome(NamedTuple):
     isolation: Dict[str, Any]
 
 
-def run(function: Callable[[], Any], limits: Limits = DEFAULT, without: Sequence[str] = ()) -> Outcome:
+def never() -> bool:
+    """A jail that nobody ends."""
+    return False
+
+
+def run(
+    function: Callable[[], Any],
+    limits: Limits = DEFAULT,
+    without: Sequence[str] = (),
+    stopped: Callable[[], bool] = never,
+) -> Outcome:
     """`run_all` of one job."""
-    return run_all([function], limits, without)[0]
+    return run_all([function], limits, without, stopped)[0]
 
 
 def run_all(
-    functions: Sequence[Callable[[], Any]], limits: Limits = DEFAULT, without: Sequence[str] = ()
+    functions: Sequence[Callable[[], Any]],
+    limits: Limits = DEFAULT,
+    without: Sequence[str] = (),
+    stopped: Callable[[], bool] = never,
 ) -> List[Outcome]:
     """Run each function in a jail of its own, up to PARALLEL at once.
 
@@ -68,6 +80,7 @@ def run_all(
         functions: without arguments; what they return is sent as JSON.
         limits: of each.
         without: means not to use: `landlock`, `seccomp`, `overlay`.
+        stopped: asked every 20 ms: once it says True all jobs end, as if their time were up.
 
     Returns:
         One outcome for each function, in their order.
@@ -85,19 +98,9 @@ def run_all(
         raise NotThere("Another thread of the program is busy with a jail, or this is one.")
     try:
         with forking.sigchld_held():
-            _running.append(_Run(functions, limits, without))
-            return _running[-1].outcomes()
+            return _Run(functions, limits, without, stopped).outcomes()
     finally:
-        del _running[:]
         _one_at_a_time.release()
-
-
-def interrupt() -> int:
-    """End all jobs, as if their time were up, and say how many runs that were. From any thread."""
-    runs = list(_running)
-    for each in runs:
-        each.hurried = True
-    return len(runs)
 
 
 def _plan(limits: Limits, without: Sequence[str], scratch: str) -> Plan:
@@ -130,7 +133,14 @@ def _places() -> List[str]:
 class _Run:
     """Some jobs, from their forks to their ends."""
 
-    def __init__(self, functions: Sequence[Callable[[], Any]], limits: Limits, without: Sequence[str]) -> None:
+    def __init__(
+        self,
+        functions: Sequence[Callable[[], Any]],
+        limits: Limits,
+        without: Sequence[str],
+        stopped: Callable[[], bool],
+    ) -> None:
+        self._stopped = stopped
         self._functions = functions
         self._limits = limits
         self._without = without
@@ -139,7 +149,6 @@ class _Run:
         self._found: Dict[int, Outcome] = {}
         self._scratches: List[str] = []
         self._unseen = forking.any_child_awaited()
-        self.hurried = False
 
     def outcomes(self) -> List[Outcome]:
         """Run them all."""
@@ -198,8 +207,8 @@ class _Run:
             while job.pipes[0] in job.open and _has_more(job.pipes[0]) and self._hear(job, job.pipes[0]):
                 pass
             job.end("")
-        elif job.clock.left() <= 0 or self.hurried:
-            job.timed_out = job.ready
+        elif job.clock.left() <= 0 or self._stopped():
+            job.timed_out = job.ready or job.clock.left() > 0
             job.end(
                 "It was ended after %.1f s." % job.clock.elapsed()
                 if job.ready

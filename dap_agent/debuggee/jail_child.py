@@ -55,7 +55,7 @@ class Child:
             return
         signal.pthread_sigmask(signal.SIG_SETMASK, self._allowed)
         if self._unseen:
-            clib.library.mallinfo()  # takes each lock of malloc: one that was held is held for ever
+            clib.take_locks()
         self._built = True
         self._say("ready", True)
         leaving.run_hooks(self._forked.hooks)

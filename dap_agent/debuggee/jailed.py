@@ -13,12 +13,13 @@ from .values import WIDE
 
 
 def evaluate_jailed(
-    stop: Stop, number: int, code: str, timeout: float = 5.0, without: Sequence[str] = ()
+    stop: Stop, number: int, code: str, timeout: float = 5.0, ticket: str = "", without: Sequence[str] = ()
 ) -> dict[str, Any]:
     """Like `evaluation.evaluate`, in a forked copy of the program, with `await` allowed.
 
     Args:
         timeout: seconds after which the copy is ended, whatever it is at.
+        ticket: by which it can be interrupted from outside.
         without: means of isolation not to use (`jail.run_all`).
 
     Returns:
@@ -33,7 +34,9 @@ def evaluate_jailed(
     body, last = evaluation.compiled(code, flags, awaiting=True)
     namespace = evaluation.namespace_of(frame, line)
     limits = confining.Limits(seconds=max(0.05, min(float(timeout), 600.0)))
-    outcome = jail.run(lambda: _evaluated(code, body, last, namespace), limits, without)
+    outcome = jail.run(
+        lambda: _evaluated(code, body, last, namespace), limits, without, lambda: evaluation.is_void(ticket)
+    )
     picture = snapshot.Picture()
     told = outcome.result if type(outcome.result) is dict else {}
     found: dict[str, Any] = {
@@ -129,9 +132,9 @@ def _take_streams() -> None:
         posix.close(kept)
     posix.close(null)
     for fd, name in ((1, "stdout"), (2, "stderr")):
-        raw = io.FileIO(fd, "w", closefd=False)
-        buffered: Any = io.BufferedWriter(raw)
-        text = io.TextIOWrapper(buffered, "utf-8", "backslashreplace", write_through=True)
+        # without a buffer, as with `python -u`: what was printed before the end of its time is there
+        raw: Any = io.FileIO(fd, "w", closefd=False)
+        text = io.TextIOWrapper(raw, "utf-8", "backslashreplace", write_through=True)
         setattr(sys, name, text)
         setattr(sys, "__%s__" % name, text)
     _kept.append((old, os.devnull))

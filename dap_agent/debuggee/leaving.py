@@ -69,6 +69,11 @@ def run_hooks(functions: List[Callable[[], Any]]) -> None:
 
     The state of the module `random` is as it was: the standard library renews it in each child.
     """
+    logging: Any = sys.modules.get("logging")
+    if logging is not None and sys.version_info < (3, 9):
+        import threading
+
+        logging._lock = threading.RLock()  # its own function waits for it
     random: Any = sys.modules.get("random")
     state = random.getstate() if random is not None else None
     for function in functions:
@@ -80,11 +85,6 @@ def run_hooks(functions: List[Callable[[], Any]]) -> None:
             continue
     if state is not None:
         random.setstate(state)
-    logging: Any = sys.modules.get("logging")
-    if logging is not None and sys.version_info < (3, 9):
-        import threading
-
-        logging._lock = threading.RLock()  # its function would only have released it
 
 
 def _is_ours(function: Any) -> bool:

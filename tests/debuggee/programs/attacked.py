@@ -1,4 +1,4 @@
-# ruff: noqa: SIM115, UP031, E501 - a program of the test's, for 3.8 on
+# ruff: noqa: SIM115, UP031 - a program of the test's, for 3.8 on
 """A program with all that a process can share with others, and what it looks like before and after each attack.
 
 Arguments: the bundle's file, a folder of its own. Standard input: JSON, `attacks` ([name, code, seconds] each) and
