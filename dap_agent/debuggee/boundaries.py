@@ -292,6 +292,13 @@ def _asked_for_dunder(inner: Any) -> bool:
 
 
 def _calls_at(record: guards.Code, offset: int) -> list[ast.Call]:
+    found = record.calls.get(offset)
+    if found is None:
+        found = record.calls[offset] = _search_calls(record, offset)
+    return found
+
+
+def _search_calls(record: guards.Code, offset: int) -> list[ast.Call]:
     line, column, last, last_column = record.place(offset).position
     node = record.node
     if node is None:

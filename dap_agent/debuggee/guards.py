@@ -102,6 +102,7 @@ class Code:
         self.module = _text(namespace.get("__name__")) if type(namespace) is dict else ""
         self.boundary: Any = None  # for boundaries.py
         self.places: dict[int, Place] = {}
+        self.calls: dict[int, list[ast.Call]] = {}  # for boundaries.py
         self.namespace = namespace
         self._node: Any = reading.MISSING
         self._depths: dict[int, int] | None = None

@@ -8,6 +8,10 @@ from typing import Any, Callable, Iterable
 
 from . import predict, reading
 
+_quick: Any = None
+if sys.version_info >= (3, 12):
+    from . import quick as _quick
+
 
 class Ignored:
     """Exceptions that are never a stop.
@@ -75,6 +79,8 @@ class Judge:
         if self._asked_before(trace) or self.ignored.ignores(exc_type, trace.tb_frame):
             return False
         self.asked += 1
+        if exc is None and _quick is not None and _quick.handled(exc_type, trace.tb_frame) is not None:
+            return False  # nearly all raises
         verdict = predict.will_be_unhandled(exc_type, exc, trace.tb_frame)
         if not (verdict.unhandled and verdict.certain) or self._consequence():
             return False
