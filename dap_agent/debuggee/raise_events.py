@@ -130,21 +130,18 @@ def _callback(watch: Watch) -> Callable[[CodeType, int, BaseException], None]:
             left -= 1
             if left < 0:
                 left = tick()
-            if trace is None or trace.tb_next is not None:
-                return  # in a caller's frame
-            if cls is RecursionError and exc.args == _AT_LIMIT:
-                try:
-                    _nothing()
-                except RecursionError:
-                    # at the limit there was no room for this function: its own error took the program's place. The
-                    # frame that raised is gone; the one that stands for it is where the recursion was once before
-                    inner, outer = trace.tb_frame, trace.tb_frame.f_back
-                    while outer is not None:
-                        if outer.f_code is code and outer.f_lasti == trace.tb_lasti:
-                            trace.tb_next = TracebackType(None, inner, inner.f_lasti, inner.f_lineno)
-                            return
-                        inner, outer = outer, outer.f_back
-                    return
+            if trace is None:
+                return
+            inner = trace.tb_next
+            if inner is not None:  # in a caller's frame
+                if cls is RecursionError:
+                    inner = inner.tb_next
+                    if inner is not None and inner.tb_next is None and exc.args == _AT_LIMIT:
+                        try:
+                            _three_deep()
+                        except RecursionError:
+                            _complete(inner)
+                return
             places = handled.get(identity(code))
             if places is not None:
                 # by its own offset: that of the event may be another one's (3.13)
@@ -170,8 +167,32 @@ def _callback(watch: Watch) -> Callable[[CodeType, int, BaseException], None]:
     return raised
 
 
+def _three_deep() -> None:
+    """Tells whether the limit is that near: it fails then."""
+    _two_deep()
+
+
+def _two_deep() -> None:
+    _nothing()
+
+
 def _nothing() -> None:
-    """Tells whether there is room for a function."""
+    pass
+
+
+def _complete(trace: TracebackType) -> None:
+    """Give a RecursionError the frame back that it has lost to us; there must be room for this and an audit hook.
+
+    At the limit there is none for our callback: its own error takes the program's place, without the frame that has
+    raised. For that one stands the frame where the recursion was once before, which looks the same in a traceback.
+    """
+    code, offset = trace.tb_frame.f_code, trace.tb_lasti
+    inner, outer = trace.tb_frame, trace.tb_frame.f_back
+    while outer is not None:
+        if outer.f_lasti == offset and outer.f_code is code:
+            trace.tb_next = TracebackType(None, inner, inner.f_lasti, inner.f_lineno)
+            return
+        inner, outer = outer, outer.f_back
 
 
 def _stock_attributes(cls: type) -> bool:
