@@ -99,13 +99,14 @@ class Proxy:
         self._client = False
         self._parting = False  # the client has asked for the end
         self._terminated = False  # the client has been told of the end
+        self._over = False  # the adapter has said that the debuggee has ended
         self._complaints = {"adapter": 0, "client": 0}
         self._on_event: dict[str, Callable[[Frame], list[Effect]]] = {
             "stopped": self._stopped_event,
             "continued": self._continued_event,
             "capabilities": self._capabilities_event,
             "terminated": self._terminated_event,
-            "exited": self._continued_event,
+            "exited": self._exited_event,
         }
 
     # What the owner may ask
@@ -129,6 +130,11 @@ class Proxy:
     def in_flight(self) -> int:
         """Requests that the adapter has not answered yet, the client's and ours."""
         return len(self._routes)
+
+    @property
+    def over(self) -> bool:
+        """Whether the adapter has said that the debuggee has ended."""
+        return self._over
 
     @property
     def client_waiting(self) -> int:
@@ -285,7 +291,7 @@ class Proxy:
         self.deaf = False
         self.capabilities = {}
         self._adapter_seq = 0
-        self._terminated = False
+        self._terminated = self._over = False
 
     # The client
 
@@ -524,8 +530,12 @@ class Proxy:
                 frame = Frame.of(event("capabilities", body))
         return self._pass_event(frame)
 
+    def _exited_event(self, frame: Frame) -> list[Effect]:
+        self._over = True
+        return self._continued_event(frame)
+
     def _terminated_event(self, frame: Frame) -> list[Effect]:
-        self._terminated = True
+        self._terminated = self._over = True
         return self._continued_event(frame)
 
     def _stop_over(self) -> list[Effect]:

@@ -1,4 +1,7 @@
-"""The adapter as a process of ours: started, ended for certain, and started anew. Used by `server` only."""
+"""How an adapter is got: as a process of ours, ended for certain and started anew, or at an address.
+
+Used by `server` only.
+"""
 
 import asyncio
 import contextlib
@@ -92,3 +95,32 @@ class AdapterProcess:
                     os.killpg(pid, end)
         process.close()
         await asyncio.wait({child.over}, timeout=STEP)
+
+
+async def reach(host: str, port: int, link: Link, *, timeout: float, retry: bool) -> asyncio.Transport:
+    """Connect *link* to an adapter that listens on *host*:*port*.
+
+    Args:
+        timeout: seconds that it may take.
+        retry: whether to try again until then if nobody listens there yet.
+
+    Raises:
+        AdapterFailed: it cannot be reached in time.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + timeout
+    while True:
+        try:
+            connecting = loop.create_connection(lambda: link, host, port)
+            transport, _ = await asyncio.wait_for(connecting, deadline - loop.time())
+            return transport
+        except (OSError, asyncio.TimeoutError) as error:
+            if retry and isinstance(error, ConnectionRefusedError) and loop.time() + 0.05 < deadline:
+                await asyncio.sleep(0.05)
+                continue
+            link.closed.cancel()
+            reason = f"no answer within {timeout:g} s" if isinstance(error, asyncio.TimeoutError) else error.strerror
+            raise AdapterFailed(
+                f"The debug adapter at {host}:{port} cannot be reached: {reason or error}. "
+                "Check that a debug server listens there."
+            ) from error

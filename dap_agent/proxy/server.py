@@ -14,6 +14,7 @@ from typing import IO, Any
 
 from dap_agent.errors import DapAgentError
 from dap_agent.proxy.asking import OwnPart, RequestFailed
+from dap_agent.proxy.attention import Attention
 from dap_agent.proxy.core import Proxy
 from dap_agent.proxy.editor import Editor
 from dap_agent.proxy.effects import (
@@ -33,7 +34,7 @@ from dap_agent.proxy.effects import (
     ToClient,
 )
 from dap_agent.proxy.links import Link, WriteSide
-from dap_agent.proxy.process import STEP, AdapterFailed, AdapterProcess
+from dap_agent.proxy.process import STEP, AdapterFailed, AdapterProcess, reach
 from dap_agent.wire.framing import FramingError
 from dap_agent.wire.messages import Message, body_of
 from dap_agent.wire.messages import event as event_message
@@ -74,10 +75,7 @@ class ProxyServer:
         self._process: AdapterProcess | None = None
         self._name = "The debug adapter"
         self._stderr: deque[str] = deque(maxlen=_STDERR_LINES)
-        self._watchers: list[Callable[[], None]] = []  # of the epoch
-        self._epoch = 0  # as they know it
-        self._stirred: asyncio.Event | None = None  # set when the client asks, or is answered if that is awaited
-        self._answer_awaited = False
+        self._attention = Attention(self._core)
         self._own = OwnPart(self._core, self._apply, self._stderr.append)
         self._tasks: set[asyncio.Task[None]] = set()
         self._closing: asyncio.Task[None] | None = None
@@ -143,24 +141,7 @@ class ProxyServer:
         """
         self = cls(core, editor)
         self._name = f"The debug adapter at {host}:{port}"
-        deadline = self._loop.time() + timeout
-        while True:
-            try:
-                transport, _ = await asyncio.wait_for(
-                    self._loop.create_connection(lambda: self._adapter, host, port), deadline - self._loop.time()
-                )
-                break
-            except (OSError, asyncio.TimeoutError) as error:
-                if retry and isinstance(error, ConnectionRefusedError) and self._loop.time() + 0.05 < deadline:
-                    await asyncio.sleep(0.05)
-                    continue
-                self._adapter.closed.cancel()
-                reason = (
-                    f"no answer within {timeout:g} s" if isinstance(error, asyncio.TimeoutError) else error.strerror
-                )
-                raise AdapterFailed(
-                    f"{self._name} cannot be reached: {reason or error}. Check that a debug server listens there."
-                ) from error
+        transport = await reach(host, port, self._adapter, timeout=timeout, retry=retry)
         _no_delay(transport.get_extra_info("socket"))
         return self
 
@@ -197,7 +178,7 @@ class ProxyServer:
     @property
     def terminated(self) -> bool:
         """Whether the adapter has said that the debuggee is gone."""
-        return self._core.terminated
+        return self._core.over
 
     @property
     def gone(self) -> str | None:
@@ -256,13 +237,7 @@ class ProxyServer:
         Returns:
             A function that ends it.
         """
-        self._watchers.append(callback)
-
-        def unwatch() -> None:
-            with contextlib.suppress(ValueError):
-                self._watchers.remove(callback)
-
-        return unwatch
+        return self._attention.watch(callback)
 
     def before_resume(self, callback: Callable[[], Mapping[str, Any] | None]) -> Callable[[], None]:
         """Call *callback* when the debuggee is about to be resumed or left, whoever wants that.
@@ -283,22 +258,7 @@ class ProxyServer:
 
     async def quiet(self, seconds: float) -> None:
         """Return when the client has asked nothing for *seconds* and waits for no answer of the adapter."""
-        while True:
-            self._stirred = self._stirred or asyncio.Event()
-            self._answer_awaited = self._core.client_waiting > 0
-            if self._answer_awaited:
-                await self._stirred.wait()
-                continue
-            try:
-                await asyncio.wait_for(self._stirred.wait(), seconds)
-            except asyncio.TimeoutError:
-                return
-
-    def _stir(self) -> None:
-        """Those who wait for quiet look again."""
-        if self._stirred is not None:
-            self._stirred.set()
-            self._stirred = None
+        await self._attention.quiet(seconds)
 
     def subscribe(self, callback: Callable[[Message], None]) -> Callable[[], None]:
         """Call *callback* with every event from the adapter, in order, on the loop; it must not change the message.
@@ -558,8 +518,7 @@ class ProxyServer:
             self._early.append((bodies, error))
             return
         self._apply(chain.from_iterable(map(self._core.from_adapter, bodies)))
-        if self._answer_awaited and not self._core.client_waiting:
-            self._stir()
+        self._attention.answered()
         if error is not None and self._core.gone is None:
             self._stderr.append(error.message)
             self._apply(self._core.adapter_gone(f"{self._name} cannot be understood any more. {error.message}"))
@@ -567,7 +526,7 @@ class ProxyServer:
 
     def _from_client(self, bodies: list[bytes], error: FramingError | None) -> None:
         self._apply(chain.from_iterable(map(self._core.from_client, bodies)))
-        self._stir()
+        self._attention.asked()
         if error is not None:
             self._apply(self._core.client_broken(error.message))
 
@@ -600,10 +559,7 @@ class ProxyServer:
                 to_adapter, to_client = [], []
                 self._act(effect)
         self._write(to_adapter, to_client)
-        if self._core.epoch != self._epoch:
-            self._epoch = self._core.epoch
-            for callback in tuple(self._watchers):
-                callback()
+        self._attention.happened()
 
     def _act(self, effect: HangUp | Later | ForAgent | ForHub | Respawn | Abandon) -> None:
         if isinstance(effect, HangUp):

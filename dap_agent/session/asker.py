@@ -1,5 +1,6 @@
 """Questions to the debuggee side of one process, each by one evaluate."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +10,8 @@ from dap_agent.session.api import ProgramResumed
 
 ANSWER_TIMEOUT = 20.0
 """Seconds to wait for the debuggee side; its own limits (1 s for a snapshot) are far below."""
+
+_NEWS = 1.0  # seconds for the news of a process's death to come after its first effects
 
 RESUMED = "This stop is over, as the program was resumed: its frames and values can no longer be read."
 
@@ -75,7 +78,22 @@ class Asker:
         try:
             body = await self.proxy.request("evaluate", arguments, timeout=timeout, epoch=epoch)
         except RequestFailed as error:
-            if error.reason == "resumed":
+            if error.reason == "resumed" or (error.reason == "refused" and await self._is_over(epoch)):
                 raise ProgramResumed(ENDED if self.proxy.terminated else RESUMED) from error
             raise
         return str(body.get("result", ""))
+
+    async def _is_over(self, epoch: int | None) -> bool:
+        """Whether the stop is: a debuggee that dies fails what was asked before anybody is told of its death."""
+        if epoch is None:
+            return False
+        changed = asyncio.Event()
+        unwatch = self.proxy.watch(changed.set)
+        try:
+            if self.proxy.epoch == epoch:
+                await asyncio.wait_for(changed.wait(), _NEWS)
+        except asyncio.TimeoutError:
+            return False
+        finally:
+            unwatch()
+        return True
