@@ -58,6 +58,7 @@ class Judge:
         asked: how many raises have been judged so far.
         stops: how many of them were stops.
         why: the reason of the last stop, in words.
+        seen: see above.
     """
 
     def __init__(self, seen: Callable[[Any], bool]) -> None:
@@ -65,7 +66,7 @@ class Judge:
         self.asked = 0
         self.stops = 0
         self.why = ""
-        self._seen = seen
+        self.seen = seen
         self._here = threading.local()
 
     def stops_at(self, exc_type: type, trace: Any, exc: BaseException | None = None) -> bool:
@@ -100,7 +101,7 @@ class Judge:
             return True
         inner = trace.tb_next
         while inner is not None:
-            if self._seen(inner.tb_frame):
+            if self.seen(inner.tb_frame):
                 return True
             inner = inner.tb_next
         return False

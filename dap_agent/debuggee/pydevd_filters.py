@@ -8,6 +8,8 @@ pydevd's, trace functions below 3.12 and sys.monitoring, ask the object, also wh
 from __future__ import annotations
 
 import contextlib
+import itertools
+import re
 import socket
 import sys
 import threading
@@ -81,6 +83,20 @@ def no_delay(found: Any) -> None:
     """Send what is written to the client at once: pydevd writes a message in two parts (debugpy#2054)."""
     with contextlib.suppress(OSError, AttributeError):  # no TCP socket, or closed: then it does not stall either
         found.writer.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+def unnumber(found: Any) -> None:
+    """Give back the number that a thread of pydevd's has taken: the program's own are called Thread-1, Thread-2 ...
+
+    The evaluate that has brought us here has started it; without us it would come after the program's first threads.
+    """
+    thread = getattr(found.timeout_tracker, "_thread", None)
+    if thread is None or found.ready_to_run:
+        return  # the program runs already, and may be starting threads
+    counter = getattr(threading, "_counter", None)
+    numbers = re.match(r"count\((\d+)\)$", repr(getattr(counter, "__self__", None)))
+    if numbers is not None:
+        threading._counter = itertools.count(int(numbers[1]) - 1).__next__  # type: ignore[attr-defined]
 
 
 class Filters:
@@ -218,11 +234,12 @@ class Filters:
         """Asked about every frame of the traceback, outermost first; where the client sees none, we see all."""
         here = self._here
         if getattr(here, "next", None) is not trace:
-            here.shown = self._shows(trace)
+            here.shown = self.shows(trace)
         here.next = trace.tb_next
         return bool(here.shown and self._stock["exclude_exception_by_filter"](self._crashes, trace))
 
-    def _shows(self, trace: Any) -> bool:
+    def shows(self, trace: Any) -> bool:
+        """Whether the client would see a frame of a traceback."""
         while trace is not None:
             if not self._stock["exclude_exception_by_filter"](self._crashes, trace):
                 return True

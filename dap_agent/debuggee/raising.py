@@ -53,6 +53,7 @@ def configure(
     if found is None:
         raise RuntimeError("no debugger is attached to this process")
     if _policy is None or _policy.filters.debugger is not found:
+        pydevd_filters.unnumber(found)
         _policy = _Policy(found)
     _policy.watches_raises = will_be_unhandled
     _policy.judge.ignored = judging.Ignored(ignore_types, ignore_modules)
@@ -144,6 +145,14 @@ class _Policy(pydevd_filters.Policy):
             _tell(self.filters, exc, stop.trace)
         return False
 
+    def in_own_code(self, trace: TracebackType | None) -> bool:
+        """Whether a traceback leads through the user's code."""
+        while trace is not None:
+            if self.judge.seen(trace.tb_frame):
+                return True
+            trace = trace.tb_next
+        return False
+
     def over(self, stop: Due) -> None:
         marks.put(stop.exc, stop.filter)
 
@@ -178,6 +187,29 @@ def _caught_by_net(exc: BaseException, trace: TracebackType | None) -> None:
     policy = _policy
     if policy is None or marks.told_at_raise(exc) or not pydevd_filters.attached(policy.filters.debugger):
         return
-    if not policy.judge.ignored.ignores_type(type(exc)):
-        with policy.filters.unseen():
+    exc, trace = _origin(policy, exc, trace)
+    if policy.judge.ignored.ignores_type(type(exc)):
+        return
+    with policy.filters.unseen():
+        if policy.filters.shows(trace):
             policy.filters.stop(exc, trace)
+        else:
+            _tell(policy.filters, exc, trace)  # a stop would have an empty stack
+
+
+def _origin(
+    policy: _Policy, exc: BaseException, trace: TracebackType | None
+) -> tuple[BaseException, TracebackType | None]:
+    """Of a group that only a library's code has made (a nursery): the first member that comes from the user's code."""
+    if _group is None or not issubclass(type(exc), _group) or policy.in_own_code(trace):
+        return exc, trace
+    left: list[Any] = [exc]
+    for _ in range(1000):
+        if not left:
+            break
+        member = left.pop(0)
+        if issubclass(type(member), _group):
+            left[:0] = _group.exceptions.__get__(member)
+        elif policy.in_own_code(found := BaseException.__dict__["__traceback__"].__get__(member)):
+            return member, found
+    return exc, trace

@@ -6,6 +6,7 @@ ends with it: nothing of the program lives longer because it was looked at.
 
 from __future__ import annotations
 
+import sys
 import types
 from typing import Any
 
@@ -15,6 +16,10 @@ from .pydevd_threads import Suspended, frame_of, suspended
 from .stop import Stop
 
 _KEPT = "_dap_agent_stop"
+_LATE = (
+    "Stopped when the exception had left the frames it was raised in: the finally, with and except blocks on its way "
+    'have run, so what they change has changed since. "Raised and not going to be handled" stops before that.'
+)
 
 
 def halted(thread: int) -> dict[str, Any]:
@@ -87,8 +92,18 @@ def _make(found: Suspended) -> Stop:
     else:
         made = Stop.from_exception(*failed, live_frame=live)
         made.thread = stop.this_thread(None, found.ident)
+        if made.frames and not _runs(made.frames[0][0], found.ident):
+            made.notes.append(_LATE)
     made.task = _task(found.ident, made)
     return made
+
+
+def _runs(frame: types.FrameType, ident: int) -> bool:
+    """Whether a thread is in *frame* or in what it calls."""
+    running = sys._current_frames().get(ident)
+    while running is not None and running is not frame:
+        running = running.f_back
+    return running is not None
 
 
 def _task(ident: int, made: Stop) -> dict[str, Any] | None:
