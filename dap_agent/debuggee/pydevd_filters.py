@@ -86,9 +86,9 @@ def no_delay(found: Any) -> None:
 
 
 def unnumber(found: Any) -> None:
-    """Give back the number that a thread of pydevd's has taken: the program's own are called Thread-1, Thread-2 ...
+    """Give back the number that a thread of pydevd's has taken, which the evaluate that brought us here has started.
 
-    The evaluate that has brought us here has started it; without us it would come after the program's first threads.
+    The names of the program's threads, Thread-6 and so on, are then those that they have without us.
     """
     thread = getattr(found.timeout_tracker, "_thread", None)
     if thread is None or found.ready_to_run:

@@ -174,15 +174,15 @@ class EditorDouble(RawClient):
 
 
 @contextlib.asynccontextmanager
-async def editor(command, *, env=None, **options):
-    """An editor that speaks with the adapter *command* over its standard input and output."""
+async def editor(command, *, env=None, kind=EditorDouble, **options):
+    """An editor (of the class *kind*) that speaks with the adapter *command* over its standard input and output."""
     process = await asyncio.create_subprocess_exec(
         *command,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         env=env or environment(),
     )
-    client = EditorDouble(process.stdout, process.stdin, **options)
+    client = kind(process.stdout, process.stdin, **options)
     client.process = process
     try:
         yield client
