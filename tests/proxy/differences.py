@@ -150,7 +150,7 @@ def comparable(sessions, *, ours):
 
     Answers are kept under the number of their request, events in order under their names, output by category. Left out
     are: numbers of messages, process ids, ports, seconds, addresses and handles; how often modules and sockets are
-    told, where a stream of output is cut, and whether the end of a thread is still told.
+    told, where a stream of output is cut, which thread tells that all go on, and whether a thread's end is still told.
 
     Args:
         sessions: number -> messages received.
@@ -195,6 +195,8 @@ def _add(found, message):
             name = f"output {body['category']}"
             found[name] = neutral(found.get(name, "") + body["output"])
             return
+    if kind == "continued" and body.get("allThreadsContinued"):
+        message = {**message, "body": {**body, "threadId": "any"}}  # whichever resumes first tells it for all
     for name, kinds in (("order", ORDERED), ("beginning", BEGINNING)):
         if kind in kinds:
             found.setdefault(name, []).append(kind)
