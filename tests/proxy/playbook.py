@@ -21,6 +21,7 @@ from dap_agent.proxy.effects import (
     Fail,
     ForAgent,
     HangUp,
+    Later,
     Note,
     Publish,
     Release,
@@ -177,10 +178,10 @@ class Scenario:
         """Next, *expected* goes to the client."""
         return self._message(ToClient, expected)
 
-    def tells_client(self, text) -> "Scenario":
+    def tells_client(self, text, *, category="important") -> "Scenario":
         """Next, the client gets an output event with *text* in it."""
         body = parse(self._next(ToClient).body)["body"]
-        assert body["category"] == "important" and text in body["output"], body
+        assert body["category"] == category and text in body["output"], body
         return self
 
     def refuses_client(self, request_seq, command, text, *, show=False) -> "Scenario":
@@ -229,6 +230,16 @@ class Scenario:
         found = self._next(Note)
         assert text in found.text, found.text
         return self
+
+    def waits(self, seconds) -> "Scenario":
+        """Next, something is put off; `time_passes` brings it."""
+        self._later = self._next(Later)
+        assert self._later.seconds == seconds, self._later
+        return self
+
+    def time_passes(self) -> "Scenario":
+        """What was put off last is due."""
+        return self._in(self._later.then())
 
     def hangs_up(self) -> "Scenario":
         """Next, the client's connection is ended."""
