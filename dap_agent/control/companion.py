@@ -55,8 +55,8 @@ class Companion:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
+        await self._messages.close()  # first: nothing new may begin
         await self._assistant.close()
-        await self._messages.close()
         await self._guest.close()
 
     async def _find_out(self, started: Mapping[str, Any], keys: Mapping[str, Any]) -> Configuration:
@@ -71,7 +71,7 @@ class Companion:
     def _event(self, message: Message) -> None:
         # debugpy says `initialized` only after `launch` or `attach`, and not for a program that runs undebugged
         begun = message["event"] in ("initialized", "process") and bool(self._server.started)
-        if begun and self._ready is None and self._editor.options.enabled:
+        if begun and self._ready is None and self._server.active:
             self._ready = asyncio.get_running_loop().create_task(self._tell_ready())
 
     async def _tell_ready(self) -> None:

@@ -15,6 +15,8 @@ from dap_agent.wire.messages import Message, body_of
 
 QUIET = 0.1
 """Seconds without a request of the client after which its questions about a stop count as answered."""
+PATIENCE = 2.0
+"""Seconds after which a client that never stops asking is waited for no longer."""
 
 _OFF = 'The agent is switched off in this session ("dapAgent": false), or its debug adapter is not debugpy.'
 _NO_DEBUG = "The program was started without debugging (noDebug), so it cannot be looked into. Start it with debugging."
@@ -63,6 +65,7 @@ class Guest:
         self._stops: dict[int, str] = {}  # of this epoch: thread -> reason, the newest last
         self._looks: dict[int, asyncio.Task[LiveStop]] = {}  # of this epoch, by thread
         self._old: set[asyncio.Task[LiveStop]] = set()  # on their way to the end
+        self._wanted = asyncio.Event()  # somebody waits for a look
         self._listeners: list[GuestListener] = []
         self._loop = asyncio.get_running_loop()
         self._unhook = (proxy.subscribe(self._event), proxy.watch(self._follow))
@@ -238,6 +241,7 @@ class Guest:
 
     async def _live(self) -> StoppedProgram:
         thread = next(reversed(self._stops))
+        self._wanted.set()
         look = self._looks.get(thread)
         if look is None or (look.done() and (look.cancelled() or look.exception() is not None)):
             look = self._look(thread, at_once=True)
@@ -247,6 +251,7 @@ class Guest:
         return look.result()
 
     def _look(self, thread: int, *, at_once: bool) -> "asyncio.Task[LiveStop]":
+        self._wanted.clear()
         task = self._looks[thread] = self._loop.create_task(self._take(thread, self._epoch, at_once))
         task.add_done_callback(self._looked)
         return task
@@ -265,7 +270,7 @@ class Guest:
 
     async def _take(self, thread: int, epoch: int, at_once: bool) -> LiveStop:
         if not at_once:
-            await self._proxy.quiet(QUIET)
+            await self._let_the_client_ask()
         answer = await self._asker.ask("halted", {"thread": thread}, epoch=epoch)
         snapshot = Snapshot(answer["snapshot"])
         live = LiveStop(self._asker, thread, snapshot, halted=True, frame_id=answer["frame"])
@@ -273,3 +278,13 @@ class Guest:
             self._last = snapshot
             self._tell(lambda listener: listener.stopped(snapshot, thread))
         return live
+
+    async def _let_the_client_ask(self) -> None:
+        """Wait until its questions are answered; not if somebody wants to know already, and not for ever."""
+        waiting = {asyncio.ensure_future(self._proxy.quiet(QUIET)), asyncio.ensure_future(self._wanted.wait())}
+        try:
+            await asyncio.wait(waiting, timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for one in waiting:
+                one.cancel()
+            await asyncio.wait(waiting)

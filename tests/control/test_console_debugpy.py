@@ -308,6 +308,26 @@ def test_a_child_has_an_assistant_of_its_own(session: Session) -> None:
     run(main)
 
 
+def test_a_client_that_never_stops_asking_is_answered_too(session: Session) -> None:
+    async def main() -> None:
+        async with session.begun() as client:
+
+            async def ask_on() -> None:
+                while True:
+                    await client.ask("threads")
+
+            await client.event("stopped")
+            busy = asyncio.ensure_future(ask_on())
+            assert "stopped at TypeError" in await session.type("/why")
+            await client.ask("restart")
+            await client.event("stopped")
+            await session.crashed()  # nobody has asked for it
+            busy.cancel()
+            await client.leave()
+
+    run(main)
+
+
 @pytest.mark.parametrize(
     ("model", "env", "words"),
     [

@@ -95,8 +95,8 @@ class Session:
         return await self.client.until(found)
 
     async def close(self) -> None:
-        await self.world.assistant.close()
         await self.messages.close()
+        await self.world.assistant.close()
         assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
