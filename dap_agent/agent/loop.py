@@ -17,7 +17,7 @@ from dap_agent.agent.outcome import Outcome, Status
 from dap_agent.agent.progress import OnProgress, Progress, ProgressKind
 from dap_agent.agent.proposing import Desk
 from dap_agent.agent.tools import TEST_TIMEOUT, Toolbox, ToolContext
-from dap_agent.agent.toolset import EVALUATE_IS_OFF, tools
+from dap_agent.agent.toolset import tools
 from dap_agent.models.base import (
     AssistantMessage,
     Backend,
@@ -61,7 +61,7 @@ async def investigate(
         python: the debuggee's interpreter, for the proof.
         budget: the limits.
         journal: gets every step and an `end` record in any case; it stays open.
-        allow_evaluate: whether the model may run code in the stopped program.
+        allow_evaluate: whether the model may run code in the live program; else in a jailed copy of it.
         on_progress: told of every step, on the event loop.
         prove: whether proposals are proved; without it the first one that applies is the outcome.
         token_budget: of the first message.
@@ -171,7 +171,6 @@ class _Investigation:
         self.toolbox = Toolbox(
             tools(allow_evaluate=allow_evaluate, propose=job.proposes),
             ToolContext(program, workspace, python, self.desk),
-            {} if allow_evaluate else {"evaluate": EVALUATE_IS_OFF},
         )
         self.words = ""
 

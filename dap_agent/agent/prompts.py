@@ -156,7 +156,7 @@ def render(
         snapshot: the stop.
         workspace: where edits may go.
         token_budget: of the first message. The failing frame is never cut, so that it alone may take more.
-        allow_evaluate: whether the tool `evaluate` is there.
+        allow_evaluate: whether the tool `evaluate` runs code in the live program; else in a jailed copy of it.
     """
     from dap_agent.agent.toolset import tools
 

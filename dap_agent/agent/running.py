@@ -1,5 +1,6 @@
-"""The tools that run code: evaluate in the stopped program, a test against the old code."""
+"""The tools that run code: evaluate in a copy of the stopped program or in itself, a test against the old code."""
 
+from dataclasses import replace
 from typing import Any
 
 from dap_agent.agent.looking import check_frame
@@ -11,9 +12,18 @@ from dap_agent.session.redaction import mask_snapshot, mask_text
 _DEFAULT_TEST = "tests/test_regression.py"
 
 
-async def _evaluate(context: ToolContext, arguments: dict[str, Any]) -> str:
+async def _evaluate_jailed(context: ToolContext, arguments: dict[str, Any]) -> str:
+    return await _evaluated(context, arguments, jailed=True)
+
+
+async def _evaluate_live(context: ToolContext, arguments: dict[str, Any]) -> str:
+    return await _evaluated(context, arguments, jailed=False)
+
+
+async def _evaluated(context: ToolContext, arguments: dict[str, Any], jailed: bool) -> str:
     check_frame(context.snapshot, arguments["frame"])
-    found = await context.program.evaluate(arguments["frame"], arguments["code"], float(arguments.get("timeout", 5)))
+    timeout = float(arguments.get("timeout", 5))
+    found = await context.program.evaluate(arguments["frame"], arguments["code"], timeout, jailed=jailed)
     if found["value"] is not None:
         found["value"] = mask_snapshot({"name": _name_of(arguments["code"]), "value": found["value"]})["value"]
     return evaluation_text(mask_snapshot(found))
@@ -52,7 +62,9 @@ async def _run_test(context: ToolContext, arguments: dict[str, Any]) -> str:
 
 EVALUATE = Tool(
     "evaluate",
-    "Run Python in a frame of the stopped program; value and output come back. Helpers: frame_locals, frame_source().",
+    "Run Python in a frame of a throw-away copy of the stopped program; value and output come back, what it changes is "
+    "gone afterwards. Nothing outside is reached: such attempts are named. `await` works. Helpers: frame_locals, "
+    "frame_source().",
     {
         "type": "object",
         "properties": {
@@ -64,9 +76,16 @@ EVALUATE = Tool(
         "additionalProperties": False,
     },
     {"frame": 0, "code": "len(order.items)"},
-    _evaluate,
+    _evaluate_jailed,
     steady=False,
     more="print less",
+)
+
+EVALUATE_LIVE = replace(
+    EVALUATE,
+    description="Run Python in a frame of the stopped program itself, with all its effects; value and output come "
+    "back. Helpers: frame_locals, frame_source().",
+    handler=_evaluate_live,
 )
 
 RUN_TEST = Tool(

@@ -116,12 +116,10 @@ class Toolbox:
     Args:
         tools: in the order in which the model sees them.
         context: for the handlers.
-        absent: tools that exist but are off: name -> why and how they come on.
     """
 
     tools: Sequence[Tool]
     context: ToolContext
-    absent: Mapping[str, str] = field(default_factory=dict)
     _made: dict[str, _Made] = field(default_factory=dict)
 
     @property
@@ -169,8 +167,6 @@ class Toolbox:
 
     def _unknown(self, name: str) -> str:
         names = ", ".join(tool.name for tool in self.tools)
-        if name in self.absent:
-            return f"The tool {name} is off: {self.absent[name]} The tools are: {names}."
         return f"There is no tool {clip(clean(name), 60)!r}. The tools are: {names}."
 
 

@@ -3,16 +3,14 @@
 from dap_agent.agent import looking, proposing, running, searching
 from dap_agent.agent.tools import Tool
 
-EVALUATE_IS_OFF = "it runs code in the user's live program, so the user must allow it (--allow-evaluate)."
 
-
-def tools(*, allow_evaluate: bool = True, propose: bool = True) -> tuple[Tool, ...]:
+def tools(*, allow_evaluate: bool = False, propose: bool = True) -> tuple[Tool, ...]:
     """The tools of an investigation.
 
     Args:
-        allow_evaluate: whether the tool `evaluate` is there.
+        allow_evaluate: whether the tool `evaluate` runs code in the live program; else in a jailed copy of it.
         propose: whether the tool `propose` is there.
     """
-    evaluate = (running.EVALUATE,) if allow_evaluate else ()
+    evaluate = running.EVALUATE_LIVE if allow_evaluate else running.EVALUATE
     proposals = (proposing.PROPOSE,) if propose else ()
-    return (*looking.TOOLS, *searching.TOOLS, *evaluate, running.RUN_TEST, *proposals)
+    return (*looking.TOOLS, *searching.TOOLS, evaluate, running.RUN_TEST, *proposals)

@@ -254,7 +254,8 @@ OPTIONS: tuple[Option, ...] = (
         _truth,
         False,
         "",
-        "let the model run code of its own in the stopped program; it can do whatever your program can do",
+        "let the model run its code in the live program, where it can do whatever your program can do, instead of in a "
+        "copy that can change nothing outside itself",
         commands=WITH_MODEL,
         shown="off",
     ),

@@ -24,7 +24,7 @@ class Configuration:
         python: the interpreter for tests; None: the program's own.
         max_turns, max_tokens, timeout: of each investigation; *timeout* in seconds.
         max_cost: US dollars that the whole session may cost, None for no limit.
-        allow_evaluate: whether the model may run code in the stopped program.
+        allow_evaluate: whether the model may run code in the live program; else in a jailed copy of it.
     """
 
     model: str | None = None

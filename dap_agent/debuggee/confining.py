@@ -49,6 +49,13 @@ class Plan(NamedTuple):
     limits: Limits
 
     @property
+    def filter(self) -> Tuple[bool, str]:
+        """What the filter of system calls leaves to Landlock and the overlay: see `seccomp.restrict`."""
+        # from ABI 3 on Landlock guards against shortening, too; beside an overlay all is read-only
+        open_still = "" if self.landlock_abi >= 3 or self.layers else "cut" if self.landlock_abi else "read"
+        return self.landlock_abi >= 6, open_still
+
+    @property
     def isolation(self) -> Dict[str, Any]:
         """How well it holds; `text` says it in a sentence."""
         level = "kernel" if self.seccomp else "audit"
@@ -108,9 +115,7 @@ def confine(plan: Plan, keep: Collection[int], tell: Callable[[str], None], note
     if plan.landlock_abi:
         landlock.restrict(plan.landlock_abi, [each for each in (plan.scratch, *plan.layers) if each])
     if plan.seccomp:
-        # from ABI 3 on Landlock guards against shortening, too; beside an overlay all is read-only
-        left_open = "" if plan.landlock_abi >= 3 or plan.layers else "cut" if plan.landlock_abi else "read"
-        seccomp.restrict(posix.getpid(), plan.landlock_abi >= 6, left_open)
+        seccomp.restrict(posix.getpid(), *plan.filter)
     watch.install()
     if plan.scratch:
         _set_temporary_folder(plan.scratch)

@@ -7,6 +7,7 @@ and what it tried to do to the world. The child is ended from outside when its t
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Sequence
 
@@ -111,7 +112,10 @@ def _plan(limits: Limits, without: Sequence[str], scratch: str) -> Plan:
     layers: List[str] = []
     if filtered and scratch and not _means["overlay"] and "overlay" not in without:
         layers = overlay.wanted(_places())
-    return Plan(abi, filtered, layers, scratch, limits)
+    plan = Plan(abi, filtered, layers, scratch, limits)
+    if filtered:
+        seccomp.prepared(*plan.filter)
+    return plan
 
 
 def _places() -> List[str]:
@@ -224,13 +228,14 @@ class _Run:
     def _start(self, number: int, attempt: int) -> Job:
         import posix
 
+        raw: Any = sys.modules["_signal"]  # `signal` makes an enum of each number, which takes a millisecond
         scratch = _make_scratch()
         if scratch:
             self._scratches.append(scratch)
         plan = _plan(self._limits, self._without, scratch)
         ends = [tuple(moved(fd) for fd in posix.pipe()) for _ in range(3)]
         parent = posix.getpid()
-        allowed = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        allowed = raw.pthread_sigmask(signal.SIG_BLOCK, raw.valid_signals())
         try:
             forked = forking.fork(self._unseen)
             if forked.pid == 0:
@@ -240,7 +245,7 @@ class _Run:
             _close(read for read, _ in ends)
             raise NotThere("Nothing can be tried in a copy of this program: %s." % error.strerror) from None
         finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, allowed)
+            raw.pthread_sigmask(signal.SIG_SETMASK, allowed)
             _close(write for _, write in ends)
         for read, _ in ends:
             posix.set_blocking(read, False)

@@ -63,7 +63,7 @@ def _about(member: dict[str, Any], found: dict[str, Any]) -> str:
 
 
 def evaluation_text(found: dict[str, Any]) -> str:
-    """The answer of `StoppedProgram.evaluate`: value, output, error."""
+    """The answer of `StoppedProgram.evaluate`: value, output, error, what it tried to change outside its jail."""
     lines = []
     if found["value"] is not None:
         lines.append(f"value: {value_text(found['value'], 4000)}")
@@ -75,5 +75,9 @@ def evaluation_text(found: dict[str, Any]) -> str:
     for stream in ("stdout", "stderr"):
         if found[stream]:
             lines += [f"{stream}:", quoted(found[stream].removesuffix("\n"))]
+    lines += [f"effect: {one_line(effect)}" for effect in found.get("effects", ())]
     lines += [f"note: {one_line(note)}" for note in found["notes"]]
+    isolation = found.get("isolation")
+    if isolation is not None and isolation["level"] != "kernel":
+        lines.append(f"note: {isolation['text']}")
     return "\n".join(lines) or "No value and no output."

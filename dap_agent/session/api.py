@@ -36,8 +36,13 @@ class StoppedProgram(Protocol):
     async def members(self, frame: int, path: str) -> dict[str, Any]:
         """The attributes and methods of the object at *path*, without running properties."""
 
-    async def evaluate(self, frame: int, code: str, timeout: float = 5.0) -> dict[str, Any]:
-        """Run *code* in the frame, for at most *timeout* seconds; value, output and error."""
+    async def evaluate(self, frame: int, code: str, timeout: float = 5.0, *, jailed: bool = False) -> dict[str, Any]:
+        """Run *code* in the frame, for at most *timeout* seconds; value, output and error.
+
+        Args:
+            jailed: in a copy of the process that can change nothing outside itself (`dap_agent/debuggee/jailed.py`):
+                then also `effects` and `isolation`.
+        """
 
     async def until_over(self) -> str:
         """Wait until the stop has ended; returns a sentence on how."""

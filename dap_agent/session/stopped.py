@@ -77,8 +77,8 @@ class LiveStop:
         """See `StoppedProgram.members`."""
         return await self._ask("members", {"number": frame, "path": path})
 
-    async def evaluate(self, frame: int, code: str, timeout: float = 5.0) -> dict[str, Any]:
-        """See `StoppedProgram.evaluate`: runs in the thread that failed."""
+    async def evaluate(self, frame: int, code: str, timeout: float = 5.0, *, jailed: bool = False) -> dict[str, Any]:
+        """See `StoppedProgram.evaluate`: runs in the thread that failed, or in a copy of it."""
         self._check()
         if self._thread_id is None:
             raise InspectionError("Nothing can be evaluated: every thread of the program waits in C code.")
@@ -89,7 +89,8 @@ class LiveStop:
             self._frame_id = int(stack["stackFrames"][0]["id"])
         ticket = uuid.uuid4().hex
         arguments = {"number": frame, "code": code, "timeout": timeout, "ticket": ticket}
-        asked = asyncio.ensure_future(self._ask("evaluate", arguments, frame_id=self._frame_id, timeout=timeout + 15.0))
+        question = "evaluate_jailed" if jailed else "evaluate"
+        asked = asyncio.ensure_future(self._ask(question, arguments, frame_id=self._frame_id, timeout=timeout + 15.0))
         resuming: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def interruption() -> Mapping[str, Any]:
@@ -196,7 +197,7 @@ class PostMortem:
         """Not possible any more."""
         raise InspectionError("The process has ended: members can't be listed. Read its source instead.")
 
-    async def evaluate(self, frame: int, code: str, timeout: float = 5.0) -> dict[str, Any]:
+    async def evaluate(self, frame: int, code: str, timeout: float = 5.0, *, jailed: bool = False) -> dict[str, Any]:
         """Not possible any more."""
         raise InspectionError("The process has ended: nothing can be evaluated in it. Use run_test to try code.")
 

@@ -226,8 +226,8 @@ class FakeProgram:
         self._note("members", frame, path)
         raise InspectionError(f"no such name {path!r}")
 
-    async def evaluate(self, frame: int, code: str, timeout: float = 5.0) -> dict[str, Any]:
-        self._note("evaluate", frame, code, timeout)
+    async def evaluate(self, frame: int, code: str, timeout: float = 5.0, *, jailed: bool = False) -> dict[str, Any]:
+        self._note("evaluate_jailed" if jailed else "evaluate", frame, code, timeout)
         raise InspectionError("not here")
 
 

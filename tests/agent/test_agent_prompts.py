@@ -58,8 +58,10 @@ def test_text_holds_system_message_and_tools(data: dict[str, Any], workspace: Wo
     assert prompt.message in text
     for tool in prompt.tools:
         assert f"{tool.name}: {tool.description}" in text
-    assert "evaluate" not in [tool.name for tool in prompt.tools]
-    assert "evaluate" in [tool.name for tool in render(Snapshot(data), workspace, allow_evaluate=True).tools]
+    live = render(Snapshot(data), workspace, allow_evaluate=True)
+    told = [next(tool.description for tool in each.tools if tool.name == "evaluate") for each in (prompt, live)]
+    assert "throw-away copy" in told[0]
+    assert "with all its effects" in told[1]
 
 
 @pytest.mark.parametrize("budget", [100, 3_000, FIRST_MESSAGE_TOKENS])

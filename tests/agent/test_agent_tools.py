@@ -9,7 +9,7 @@ import pytest
 
 from dap_agent.agent.schemas import tools_schema
 from dap_agent.agent.tools import RESULT_LIMIT, Answer, Tool, Toolbox, ToolContext, bounded
-from dap_agent.agent.toolset import EVALUATE_IS_OFF, tools
+from dap_agent.agent.toolset import tools
 from dap_agent.errors import DapAgentError
 from dap_agent.fixes.workspace import Workspace
 from dap_agent.models.base import Call
@@ -98,13 +98,14 @@ def test_wrong_calls_are_told_how_to_call_right(ask: Any, name: str, arguments: 
         assert part in answer.content
 
 
-def test_a_tool_that_is_off(context: ToolContext) -> None:
-    toolbox = Toolbox(tools(allow_evaluate=False), context, {"evaluate": EVALUATE_IS_OFF})
-    assert [spec.name for spec in toolbox.specs] == [name for name in NAMES if name != "evaluate"]
-    answer = _run(toolbox.call(Call("c", "evaluate", {"frame": 0, "code": "1"}, ""), 1))
-    assert answer.error
-    assert "--allow-evaluate" in answer.content
-    assert "The tools are: exception" in answer.content
+@pytest.mark.parametrize(("allowed", "question"), [(False, "evaluate_jailed"), (True, "evaluate")])
+def test_evaluate_is_jailed_unless_the_live_program_is_allowed(
+    context: ToolContext, program: Any, allowed: bool, question: str
+) -> None:
+    toolbox = Toolbox(tools(allow_evaluate=allowed), context)
+    assert [spec.name for spec in toolbox.specs] == NAMES
+    _run(toolbox.call(Call("c", "evaluate", {"frame": 0, "code": "1"}, ""), 1))
+    assert program.asked[-1] == (question, 0, "1", 5.0)
 
 
 def test_what_the_program_says_is_an_error_result(ask: Any) -> None:

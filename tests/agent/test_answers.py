@@ -81,8 +81,8 @@ class InProcess:
     async def members(self, frame: int, path: str) -> dict[str, Any]:
         return self._ask("members", number=frame, path=path)
 
-    async def evaluate(self, frame: int, code: str, timeout: float = 5.0) -> dict[str, Any]:
-        return self._ask("evaluate", number=frame, code=code, timeout=timeout)
+    async def evaluate(self, frame: int, code: str, timeout: float = 5.0, *, jailed: bool = False) -> dict[str, Any]:
+        return self._ask("evaluate_jailed" if jailed else "evaluate", number=frame, code=code, timeout=timeout)
 
 
 @pytest.fixture
@@ -163,6 +163,20 @@ def test_members_without_running_a_property(ask: Any) -> None:
     assert "class method" in content
 
 
+def test_evaluate_names_what_was_tried(ask: Any, root: Path) -> None:
+    victim = root / "victim.txt"
+    victim.write_text("as it was", encoding="utf-8")
+    code = (
+        f"items.clear()\nopen({str(victim)!r}, 'w').write('x')\n"
+        "import socket\nsocket.create_connection(('127.0.0.1', 9))"
+    )
+    content = ask("evaluate", frame=0, code=code).content
+    assert f"write {victim}" in content
+    assert "effect: tried to connect to 127.0.0.1:9" in content
+    assert victim.read_text(encoding="utf-8") == "as it was"
+    assert "value: int = 121" in ask("evaluate", frame=0, code="len(items)").content
+
+
 def test_evaluate_value_output_and_error(ask: Any) -> None:
     content = ask("evaluate", frame=0, code="print('hello')\nlen(items)").content
     assert "value: int = 121" in content
@@ -172,7 +186,7 @@ def test_evaluate_value_output_and_error(ask: Any) -> None:
     failed = ask("evaluate", frame=0, code="items['x']").content
     assert failed.startswith("error:\n| Traceback")
     assert "TypeError: list indices must be" in failed
-    assert "interrupted after" in ask("evaluate", frame=0, code="while True: pass", timeout=0.2).content
+    assert "ended after" in ask("evaluate", frame=0, code="while True: pass", timeout=0.2).content
     wrong = ask("evaluate", frame=0, code="1 +")
     assert wrong.error
     assert "not valid Python" in wrong.content

@@ -47,7 +47,7 @@ class FakeStop(FakeProgram):
             raise ProgramResumed("The program was resumed: its frames and values can no longer be read.")
         return await super().frame(number)
 
-    async def evaluate(self, frame: int, code: str, timeout: float = 5.0) -> dict[str, Any]:
+    async def evaluate(self, frame: int, code: str, timeout: float = 5.0, *, jailed: bool = False) -> dict[str, Any]:
         self._note("evaluate", frame, code, timeout)
         value = {"type": "str", "text": f"{code} in {frame}"}
         return {"value": value, "error": None, "stdout": "", "stderr": "", "notes": []}
