@@ -68,7 +68,11 @@ def test_output_and_exit_status_are_those_of_a_run_without_us(player, python, sc
 
 
 def plain(text):
-    """Without addresses, and without the one line that a hook of ours adds below 3.10 (exit functions)."""
+    """Without addresses, and without the one line that a hook of ours adds below 3.10 (exit functions).
+
+    Whether a result is asked for before or after it is there depends on how long the worker was stopped.
+    """
+    text = re.sub(r'(concurrent/futures/_base.py", line )\d+(, in result)', r"\1N\2", text)
     text = re.sub(r'  File "<dap-agent>/debuggee/hooks.py", line \d+, in __call__\n', "", text)
     return re.sub(r"0x[0-9a-f]+", "0x...", text)
 
