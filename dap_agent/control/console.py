@@ -5,6 +5,7 @@ A command is answered by one text. What takes long goes on after that and is sai
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from dap_agent.control import render
@@ -144,7 +145,8 @@ class Console(Listener):
         else:
             snapshot = assistant.snapshot()
         verb = "stopped at" if guest.state == "stopped" else "was last stopped at"
-        text = render.plain(render.crash(snapshot, verb)).rstrip("\n")
+        with render.read_in(Path(snapshot.data["process"]["cwd"])):
+            text = render.plain(render.crash(snapshot, verb)).rstrip("\n")
         if guest.state not in ("stopped", "ended") or (await assistant.configuration()).model is None:
             return text
         if assistant.working is not None:

@@ -4,7 +4,9 @@ A block begins with a line `dap-agent: ...` and its other lines are indented, so
 own output around it. All text from the program and the model is made harmless by `session.rendering.clean`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -56,11 +58,24 @@ def _block(text: str, style: str = "", indent: str = "  ") -> list[Line]:
     return [(Span(indent), Span(line, style)) for line in clean(text).split("\n")]
 
 
+_reader: ContextVar[Path | None] = ContextVar("reader", default=None)
+
+
+@contextmanager
+def read_in(folder: Path) -> Iterator[None]:
+    """Files are named as seen from *folder*: an editor starts its debug adapter anywhere."""
+    token = _reader.set(folder)
+    try:
+        yield
+    finally:
+        _reader.reset(token)
+
+
 def place(file: str, line: int | None) -> str:
-    """`billing/pricing.py:21`, relative to the current folder if the file is inside it."""
+    """`billing/pricing.py:21`, relative to the reader's folder (the current one) if the file is inside it."""
     path = Path(file)
     try:
-        shown = str(path.relative_to(Path.cwd()))
+        shown = str(path.relative_to(_reader.get() or Path.cwd()))
     except ValueError:
         shown = file
     return clean(shown) + (f":{line}" if line is not None else "")

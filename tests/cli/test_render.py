@@ -213,3 +213,11 @@ dap-agent: the program is paused; this is what each thread does, innermost call 
 
 def test_a_table_is_aligned() -> None:
     assert render.table([("a", "bb", "c"), ("aaa", "b", "cc")]) == "a    bb  c\naaa  b   cc"
+
+
+def test_files_are_named_as_seen_from_the_readers_folder(tmp_path: Path) -> None:
+    file = str(tmp_path / "shop" / "pricing.py")
+    with render.read_in(tmp_path):
+        assert render.place(file, 12) == "shop/pricing.py:12"
+    with render.read_in(tmp_path / "elsewhere"):
+        assert render.place(file, 12) == f"{file}:12"
