@@ -9,6 +9,7 @@ import __future__
 
 import ast
 import ctypes
+import signal
 import sys
 import threading
 import types
@@ -27,6 +28,7 @@ OUTPUT = 8000
 """Characters kept of each captured stream: the first and the last half."""
 
 _AGAIN = 0.05  # seconds after which code that has swallowed the interruption is interrupted once more
+_ALARM = getattr(signal, "SIGURG", None)  # wakes the main thread where it waits in C; ignored by default
 FUTURES = 0
 """The compiler's flags of all `__future__` imports."""
 for _name in __future__.all_feature_names:
@@ -58,7 +60,8 @@ def evaluate(stop: Stop, number: int, code: str, timeout: float = 5.0, ticket: s
     """Run *code* with the names of frame *number*; the value of its last expression is the result.
 
     Args:
-        timeout: seconds after which Python code is interrupted; a call into C is interrupted when it returns.
+        timeout: seconds after which Python code is interrupted, and what waits in C in the main thread (locks, queues,
+            sockets); any other call into C is interrupted when it returns.
         ticket: by which it can be interrupted from outside.
 
     Returns:
@@ -161,6 +164,7 @@ class _Run:
         self._wake = threading.Event()
         self._ended = False
         self._ident = threading.get_ident()
+        self._wakes = False  # whether _ALARM may be sent
 
     def hurry(self) -> None:
         """The time is up."""
@@ -180,7 +184,7 @@ class _Run:
                     self.timed_out = True
                     raise OutOfTime
                 watch.start()
-                with self.output:
+                with self.output, _Alarm(self):
                     exec(body, namespace)
                     if last is not None:
                         result = eval(last, namespace)
@@ -220,11 +224,7 @@ class _Run:
         """
         if not self.timed_out:
             return
-        try:
-            for _ in range(1000):  # each time around, it is looked for
-                pass
-        except OutOfTime:
-            pass
+        _take()
 
     def _watch(self) -> None:
         wait = self.timeout
@@ -236,7 +236,50 @@ class _Run:
                     return
                 self.timed_out = True
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._ident), ctypes.py_object(OutOfTime))
+                if self._wakes and wait == _AGAIN and _ALARM is not None:
+                    signal.pthread_kill(self._ident, _ALARM)
             wait = _AGAIN
+
+
+class _Alarm:
+    """In the main thread: lets a signal end a wait in C, which an exception from another thread does not reach."""
+
+    def __init__(self, run: _Run) -> None:
+        self._run = run
+        self._before: Any = None
+
+    def __enter__(self) -> None:
+        if _ALARM is None or threading.current_thread() is not threading.main_thread():
+            return
+        self._before = signal.getsignal(_ALARM)
+        if self._before is not None:  # else somebody else's, which could not be put back
+            signal.signal(_ALARM, _ring)
+            self._run._wakes = True
+
+    def __exit__(self, *exc: object) -> None:
+        if not self._run._wakes or _ALARM is None:
+            return
+        try:
+            with self._run._lock:
+                self._run._wakes = False
+            _take()  # of a signal that was sent just now
+        except OutOfTime:
+            pass
+        finally:
+            signal.signal(_ALARM, self._before)
+
+
+def _ring(*_: Any) -> None:
+    _take()  # the interruption that was ordered, too, else it would hit what cleans up after this one
+    raise OutOfTime
+
+
+def _take() -> None:
+    try:
+        for _ in range(1000):  # each time around, it is looked for
+            pass
+    except OutOfTime:
+        pass
 
 
 class _Output:
