@@ -19,6 +19,7 @@ from . import hooks, judging, marks, net, predict, reading, stop
 _ROOM = 250  # frames that a stop may need on top of the program's
 identity: Any = object.__hash__  # id() is an audit event, for which hooks.py has a function
 _NONE: dict[Any, Any] = {}
+_NEAR = 8  # callers among which the program's own code counts as the one that raises
 _KEPT = 4  # raises of one place in the program's own code that are judged at any cost
 
 _context = BaseException.__dict__["__context__"].__get__
@@ -89,9 +90,16 @@ class Watch:
         self._since = now
         if self._credit > 0:
             return True
-        if _installed(frame.f_code.co_filename):
+        user: FrameType | None = frame
+        for _ in range(_NEAR):
+            if user is None:
+                return False
+            if not _installed(user.f_code.co_filename):
+                break
+            user = user.f_back
+        else:
             return False
-        place = identity(frame.f_code), frame.f_lasti
+        place = identity(user.f_code), user.f_lasti
         judged = self._own[place] = self._own.get(place, 0) + 1
         return judged <= _KEPT
 

@@ -27,7 +27,7 @@ _NAME = "dap-agent"
 
 _BATCH = 1000  # events between two looks at the clock
 _COST = 0.7e-6  # seconds that an event costs which is nothing new, measured (3.12, 3.13), on a slow machine
-_MET = 4  # as many of them cost what `Watch.met` costs that has no time to judge
+_MET = 10  # as many of them cost what `Watch.met` costs that has no time to judge
 _CREDIT = 0.006  # seconds that such events may cost at once
 _SHARE = 0.08  # of the time that has passed since, the part that they get
 
