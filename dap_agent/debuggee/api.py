@@ -47,7 +47,8 @@ def call(name: str, arguments_json: str = "{}") -> str:
             of a thread that an editor's debugger has stopped) or `threads`; `interrupt` ends what is evaluated;
             `halted` or `frame_number` (`suspended.py`); for a program that ran before us `attach`, `detach`,
             `pausable`, `paused` or `unpause` (`attached.py`); `stops` or `no_stops` (`raising.py`).
-        arguments_json: an object with the arguments of the function of that name (`inspection.py`, `evaluation.py`).
+        arguments_json: an object with the arguments of the function of that name (`inspection.py`, `evaluation.py`,
+            `jailed.py`).
 
     Returns:
         JSON: {"ok": true, "result": ...} or {"ok": false, "error": {"type", "message"}}; the type is `NotThere`

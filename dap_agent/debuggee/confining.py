@@ -103,6 +103,7 @@ def confine(plan: Plan, keep: Collection[int], tell: Callable[[str], None], note
     import posix
 
     leaving.leave()
+    _go_first()
     if plan.layers:
         overlay.enter(plan.scratch, plan.layers, plan.limits.file_size)
     files = standins.Descriptors(keep, note)
@@ -120,6 +121,22 @@ def confine(plan: Plan, keep: Collection[int], tell: Callable[[str], None], note
     if plan.scratch:
         _set_temporary_folder(plan.scratch)
     return Walls(files, watch)
+
+
+def _go_first() -> None:
+    """Where memory runs out (a container's limit), the kernel is to end this process and not its parent."""
+    import posix
+
+    try:
+        fd = posix.open("/proc/self/oom_score_adj", posix.O_WRONLY | posix.O_CLOEXEC)
+    except OSError:
+        return  # another system
+    try:
+        posix.write(fd, b"1000")
+    except OSError:
+        pass  # a container that does not allow it
+    finally:
+        posix.close(fd)
 
 
 def _limit(plan: Plan, largest: int) -> None:

@@ -100,6 +100,8 @@ def run_all(
     try:
         with forking.sigchld_held():
             return _Run(functions, limits, without, stopped).outcomes()
+    except OSError as error:  # no descriptor is left, no process, no /proc
+        raise NotThere("Nothing can be tried in a copy of this program: %s." % error) from None
     finally:
         _one_at_a_time.release()
 
@@ -233,7 +235,7 @@ class _Run:
         if scratch:
             self._scratches.append(scratch)
         plan = _plan(self._limits, self._without, scratch)
-        ends = [tuple(moved(fd) for fd in posix.pipe()) for _ in range(3)]
+        ends = _pipes(3)
         parent = posix.getpid()
         allowed = raw.pthread_sigmask(signal.SIG_BLOCK, raw.valid_signals())
         try:
@@ -241,9 +243,9 @@ class _Run:
             if forked.pid == 0:
                 child = Child(plan, [write for _, write in ends], forked, allowed, self._unseen)
                 child.live(parent, self._functions[number])
-        except OSError as error:
+        except OSError:
             _close(read for read, _ in ends)
-            raise NotThere("Nothing can be tried in a copy of this program: %s." % error.strerror) from None
+            raise
         finally:
             raw.pthread_sigmask(signal.SIG_SETMASK, allowed)
             _close(write for _, write in ends)
@@ -307,6 +309,20 @@ class _Run:
             except OSError:
                 return
             select.select([], [], [], 0.002)
+
+
+def _pipes(count: int) -> List[Tuple[int, int]]:
+    import posix
+
+    ends: List[Tuple[int, int]] = []
+    try:
+        for _ in range(count):
+            read, write = posix.pipe()
+            ends.append((moved(read), moved(write)))
+    except OSError:
+        _close(fd for pair in ends for fd in pair)
+        raise
+    return ends
 
 
 def _close(descriptors: Iterable[int]) -> None:
