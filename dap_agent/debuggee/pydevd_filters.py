@@ -22,6 +22,9 @@ RAISED, USER_UNHANDLED, UNCAUGHT = "raised", "userUnhandled", "uncaught"
 WILL = "willBeUnhandled"
 """Ours."""
 
+TROUBLE = "dapAgentTrouble"
+"""Event: something of ours has failed, and pydevd's own way was taken; body: `text`."""
+
 _KEY = "dap_agent"  # under which our breakpoints stand beside those of the client
 
 
@@ -109,6 +112,7 @@ class Filters:
         self.debugger = found
         self.policy = policy
         self._here = threading.local()
+        self._troubled = False
         self._stock = {name: getattr(found, name) for name in self._OVERRIDDEN}
         self._kept = {name: found.__dict__[name] for name in self._OVERRIDDEN if name in found.__dict__}
         make = sys.modules["_pydevd_bundle.pydevd_breakpoints"].ExceptionBreakpoint
@@ -187,6 +191,19 @@ class Filters:
         told = {"type": "event", "event": name, "body": body}
         self.debugger.writer.add_command(command(0, 0, told, is_json=True))
 
+    def _ask(self, question: Callable[..., Any], stock: Any, *arguments: Any) -> Any:
+        """The policy's answer; *stock* if it fails: an error in here would end all tracing of the thread."""
+        try:
+            return question(*arguments)
+        except RecursionError:
+            return stock  # the program is at its limit, and needs what is left itself
+        except Exception as error:
+            if not self._troubled:
+                self._troubled = True
+                with contextlib.suppress(Exception):  # the connection may be what has failed
+                    self.tell(TROUBLE, {"text": "%s: %s" % (type(error).__name__, error)})
+            return stock
+
     # The breakpoints
 
     def _changed(self, removed: bool = False) -> Any:
@@ -214,7 +231,7 @@ class Filters:
             return ours
         clients = stock(exc_type, breakpoints if ours is None else _without(breakpoints))
         if clients is not None:
-            return None if self.policy.ignores(exc_type, None) else clients
+            return None if self._ask(self.policy.ignores, False, exc_type, None) else clients
         self._here.type = exc_type
         return ours
 
@@ -225,7 +242,7 @@ class Filters:
             return self._exclude_crash(trace)
         if breakpoint is self._raises:
             exc_type, here.type = here.type, None
-            here.will = trace is not None and self.policy.raised(exc_type, trace)
+            here.will = trace is not None and self._ask(self.policy.raised, False, exc_type, trace)
             return not here.will
         here.will = False
         return bool(self._stock["exclude_exception_by_filter"](breakpoint, trace))
@@ -265,25 +282,25 @@ class Filters:
         if kind == RAISED and getattr(here, "will", False):
             kind, here.will = WILL, False
         stop = self._due(kind, kind != WILL, True, thread, arg)
-        if not self.policy.due(stop):
+        if not self._ask(self.policy.due, stop.wanted, stop):
             return None
         reason = self._at_end if kind == WILL else self._at_raise  # by which pydevd tells that it is unhandled
         self._stock["set_suspend"](thread, reason, *put_off[0], **put_off[1])
         try:
             return stock(thread, frame, event, arg, exception_type)
         finally:
-            self.policy.over(stop)
+            self._ask(self.policy.over, None, stop)
 
     def _do_stop_on_unhandled_exception(self, thread: Any, frame: Any, frames: Any, arg: Any) -> Any:
         clients = _without(self.debugger.break_on_uncaught_exceptions)
         wanted = self._stock["get_exception_breakpoint"](arg[0], clients) is not None
         stop = self._due(UNCAUGHT, wanted, bool(getattr(self._here, "shown", True)), thread, arg)
-        if not self.policy.due(stop):
+        if not self._ask(self.policy.due, stop.wanted, stop):
             return None
         try:
             return self._stock["do_stop_on_unhandled_exception"](thread, frame, frames, arg)
         finally:
-            self.policy.over(stop)
+            self._ask(self.policy.over, None, stop)
 
     @staticmethod
     def _due(kind: str, wanted: bool, shown: bool, thread: Any, arg: Any) -> Due:

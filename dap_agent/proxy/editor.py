@@ -101,8 +101,7 @@ class Editor:
             thread=self._thread,
             breakpoint=self._breakpoint,
             terminated=self._terminated,
-            dapAgentStop=self.stops.ours,
-            dapAgentCrash=self.stops.ours,
+            **dict.fromkeys(("dapAgentStop", "dapAgentCrash", "dapAgentTrouble"), self.stops.ours),
         )
         core.after_stop.append(lambda _: self.stops.cure(self._debugpy))
 

@@ -19,6 +19,8 @@ class Options:
     Args:
         enabled: False (`"dapAgent": false`): a pure relay; only requests that wedge the adapter are still refused.
         nodelay: whether the debuggee's debug socket gets TCP_NODELAY.
+        unhandled: stop as with the filter `willBeUnhandled`, whatever the client has set: for clients in which filters
+            cannot be chosen.
         ignore: exceptions at which no filter but `uncaught` stops: names of classes, or `module:NAME` for those that
             the code of a module or package raises.
         assistant: the keys of `ASSISTANT` as they were given; they are checked where they are used.
@@ -26,6 +28,7 @@ class Options:
 
     enabled: bool = True
     nodelay: bool = True
+    unhandled: bool = False
     ignore: tuple[str, ...] = ()
     assistant: Mapping[str, Any] = field(default_factory=dict)
 
@@ -56,6 +59,7 @@ def _names(value: object) -> tuple[str, ...]:
 KEYS: dict[str, Callable[[object], Any]] = {
     "enabled": _truth,
     "nodelay": _truth,
+    "unhandled": _truth,
     "ignore": _names,
 }
 #: The keys of the assistant: the options of `dap-agent adapter`, in the manner of launch configurations.

@@ -29,7 +29,7 @@ PATIENCE = 10.0
 """Seconds that the start of the program waits for the debuggee side, whatever keeps it from answering."""
 
 _SET = "setExceptionBreakpoints"
-_FAILED = "Exceptions stop as they do with debugpy alone, since dap-agent's part in the program could not be set up: {}"
+_FAILED = "Exceptions stop as they do with debugpy alone, since dap-agent's part in the program has failed: {}"
 
 
 class DebuggeeSide(Protocol):
@@ -159,7 +159,7 @@ class Stops:
         if self._pending:
             return []  # one after the other: pydevd may run two evaluates at once, in two threads
         wishes = {
-            "will_be_unhandled": self._wanted,
+            "will_be_unhandled": self._wanted or options.unhandled,
             "ignore_types": options.ignored_types,
             "ignore_modules": options.ignored_modules,
             "nodelay": options.nodelay,
@@ -254,6 +254,8 @@ class Stops:
             body = body_of(frame.message)
             if type(body.get("threadId")) is int and len(self._coming) < MAX_IN_FLIGHT:
                 self._coming[body["threadId"]] = str(body.get("why"))
+        if frame.name == "dapAgentTrouble":
+            return self._complain(str(body_of(frame.message).get("text")))
         return []
 
     def stopped(self, frame: Frame) -> Frame:

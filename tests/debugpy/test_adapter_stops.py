@@ -194,7 +194,7 @@ def played(folder, python, filters, *, command=OURS, ours=None, **configuration)
 
     made = []
     run(main, timeout=100)
-    assert not [m for m in made[0].log if m.get("event") in ("dapAgentStop", "dapAgentCrash")], "ours alone"
+    assert not [m for m in made[0].log if m.get("event") in ("dapAgentStop", "dapAgentCrash", "dapAgentTrouble")]
     return made[0]
 
 
@@ -620,3 +620,12 @@ def test_a_side_that_cannot_be_put_in_is_told_once_and_breaks_nothing(tmp_path):
             await asyncio.wait_for(serving, 20)
 
     run(main)
+
+
+def test_an_error_of_ours_at_a_raise_leaves_the_stops_to_debugpy(version, tmp_path):
+    broken = "import sys\nsys.modules['_dap_agent_debuggee.marks'].of = None\n"
+    body = "try:\n    {}['caught']\nexcept KeyError:\n    pass\n\n\ndef f():\n    {}['k']\n\n\nf()\n"
+    client = played(tmp_path, version, [WILL, "uncaught"], program=write(tmp_path, broken + body))
+    assert client.stops == [("'k'", "f", "unhandled")]
+    _, codes, rest = client.output()
+    assert codes == [1] and [body["category"] for body in rest] == ["console"] and "TypeError" in rest[0]["output"]

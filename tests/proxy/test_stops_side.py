@@ -132,6 +132,13 @@ def test_what_our_side_tells_is_for_us(waiting):
     one.adapter(event("dapAgentStop", {"threadId": 7, "why": "the thread ends with it"})).published("dapAgentStop")
 
 
+def test_what_fails_later_is_told_once(waiting):
+    one = waiting().adapter_answers("evaluate", {"result": "ok"}).to_adapter(request(DONE))
+    one.adapter(event("dapAgentTrouble", {"text": "TypeError: x"})).published("dapAgentTrouble")
+    one.tells_client("TypeError: x", category="console")
+    one.adapter(event("dapAgentTrouble", {"text": "TypeError: y"})).published("dapAgentTrouble")
+
+
 STOPPED = {"reason": "exception", "threadId": 7, "text": "KeyError"}
 INFO = {"exceptionId": "KeyError", "description": "'k'", "breakMode": "unhandled"}
 
