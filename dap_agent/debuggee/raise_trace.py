@@ -5,6 +5,7 @@ A tracer of the program's own (coverage, pdb) takes the place of ours; then the 
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from types import FrameType
@@ -41,9 +42,13 @@ def install(watch: Watch) -> None:
         frame.f_trace_lines = False
         return local
 
-    running: Optional[FrameType] = sys._getframe()
-    while running is not None:
-        running.f_trace = None  # pydevd's, from when it was attached: called again it would take our place
-        running = running.f_back
-    sys.settrace(trace)
-    threading.settrace(trace)
+    def begin() -> None:
+        running: Optional[FrameType] = sys._getframe()
+        while running is not None:
+            running.f_trace = None  # pydevd's, from when it was attached: called again it would take our place
+            running = running.f_back
+        sys.settrace(trace)
+        threading.settrace(trace)
+
+    begin()
+    os.register_at_fork(after_in_child=begin)  # after children.py has rid the child of the debugger's

@@ -23,6 +23,8 @@ EXAMPLES: dict[str, tuple[str, str, Any]] = {
     "max-cost": ("0.5", "0.5", 0.5),
     "timeout": ("12", "12", 12.0),
     "workspace": (os.sep, f'["{os.sep}"]', (Path(os.sep),)),
+    "stop-at-raise": ("always", '"always"', "always"),
+    "ignore": ("Retry, module:net", '["Retry", "module:net"]', ("Retry", "module:net")),
     "allow-evaluate": ("1", "true", True),
 }
 
@@ -92,6 +94,8 @@ WRONG = [
     ("fix", "maybe"),
     ("model", " "),
     ("allow-evaluate", "perhaps"),
+    ("stop-at-raise", "sometimes"),
+    ("ignore", "Retry Error"),
 ]
 
 

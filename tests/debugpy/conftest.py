@@ -12,7 +12,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from dap_agent.session.launch import Debuggee, Ended, ProgramCommand, Stopped
+from dap_agent.session.launch import Debuggee, Ended, ProgramCommand, Stopped, StopRules
 from dap_agent.session.snapshot import Snapshot
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -67,19 +67,26 @@ class Player:
         return ProgramCommand(python, str(PROGRAMS / arguments[0]), False, arguments[1:], self.folder)
 
     def play(
-        self, command: ProgramCommand, *, at_stop: AtStop | None = None, stdin: int | None = subprocess.DEVNULL
+        self,
+        command: ProgramCommand,
+        *,
+        at_stop: AtStop | None = None,
+        stdin: int | None = subprocess.DEVNULL,
+        rules: StopRules | None = None,
     ) -> Story:
         self._capfd.readouterr()
-        story = asyncio.run(asyncio.wait_for(self._play(command, at_stop, stdin), 90))
+        story = asyncio.run(asyncio.wait_for(self._play(command, at_stop, stdin, rules), 90))
         story.out, story.err = self._capfd.readouterr()
         for snapshot in [*story.stops, *story.crashes]:
             SCHEMA.validate(snapshot.data)
         return story
 
     @staticmethod
-    async def _play(command: ProgramCommand, at_stop: AtStop | None, stdin: int | None) -> Story:
+    async def _play(
+        command: ProgramCommand, at_stop: AtStop | None, stdin: int | None, rules: StopRules | None
+    ) -> Story:
         story = Story()
-        debuggee = await Debuggee.launch(command, stdin=stdin)
+        debuggee = await Debuggee.launch(command, stdin=stdin, rules=rules)
         try:
             while isinstance(event := await debuggee.next_event(), Stopped):
                 story.stops.append(event.program.snapshot)
