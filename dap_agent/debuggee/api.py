@@ -43,9 +43,9 @@ def call(name: str, arguments_json: str = "{}") -> str:
     """Answer one question; never raises.
 
     Args:
-        name: `snapshot`, `frame`, `variable`, `members`, `evaluate`, `evaluate_jailed` (all with `halted`: the DAP id
-            of a thread that an editor's debugger has stopped) or `threads`; `interrupt` ends what is evaluated;
-            `halted` or `frame_number` (`suspended.py`); for a program that ran before us `attach`, `detach`,
+        name: `snapshot`, `frame`, `variable`, `members`, `evaluate`, `evaluate_jailed`, `try_fix` (all with
+            `halted`: the DAP id of a thread that an editor's debugger has stopped) or `threads`; `interrupt` ends what
+            is evaluated; `halted` or `frame_number` (`suspended.py`); for a program that ran before us `attach`, `detach`,
             `pausable`, `paused` or `unpause` (`attached.py`); `stops` or `no_stops` (`raising.py`).
         arguments_json: an object with the arguments of the function of that name (`inspection.py`, `evaluation.py`,
             `jailed.py`).
@@ -110,6 +110,10 @@ def _answer(name: str, arguments: dict[str, Any]) -> Any:
         from . import jailed
 
         questions[name] = jailed.evaluate_jailed
+    if name == "try_fix":
+        from . import trial
+
+        questions[name] = trial.try_fix
     if name == "threads":
         return snapshot.all_threads()
     if name not in questions:
@@ -126,7 +130,7 @@ def _stop(name: str, thread: int | None) -> Stop | None:
         return current_stop()
     from . import pydevd_threads, suspended
 
-    if name in ("evaluate", "evaluate_jailed"):
+    if name in ("evaluate", "evaluate_jailed", "try_fix"):
         pydevd_threads.hush()
     return suspended.stop_of(thread)
 

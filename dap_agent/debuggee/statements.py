@@ -1,0 +1,202 @@
+"""Statements of a module or class that a change has brought: run in the module or class that exists."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import sys
+import types
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
+
+from . import codes, reading
+from .codes import dump
+from .swapping import Impossible
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
+_IMPORTS = (ast.Import, ast.ImportFrom)
+
+
+class Change(NamedTuple):
+    """A statement that is not in the old text as it is.
+
+    Args:
+        old: the one that it has replaced: a definition of the same name; None for all others.
+        new: the statement.
+        place: where it stands in the new body.
+    """
+
+    old: Any
+    new: Any
+    place: int
+
+
+def opcodes(old: Sequence[Any], new: Sequence[Any]) -> List[Any]:
+    """How one list of statements becomes the other (`difflib.SequenceMatcher.get_opcodes`)."""
+    import difflib
+
+    return difflib.SequenceMatcher(None, [*map(dump, old)], [*map(dump, new)], False).get_opcodes()
+
+
+def changes(old: Sequence[Any], new: Sequence[Any]) -> List[Change]:
+    """The statements of *new* that *old* does not have."""
+    found = []
+    for tag, i1, i2, j1, j2 in opcodes(old, new):
+        if tag == "equal":
+            continue
+        for index in range(j1, j2):
+            found.append(Change(_definition_like(old, new[index], old[i1:i2]), new[index], index))
+    return found
+
+
+def _definition_like(old: Sequence[Any], wanted: Any, near: Sequence[Any]) -> Any:
+    """The old definition of that name; of several the one at the same place."""
+    if not isinstance(wanted, _DEFINITIONS):
+        return None
+    for among in (near, old):
+        for each in among:
+            if isinstance(each, _DEFINITIONS) and each.name == wanted.name:
+                return each
+    return None
+
+
+def is_function(statement: Any) -> bool:
+    """Whether it is a `def`."""
+    return isinstance(statement, _FUNCTIONS)
+
+
+def is_class(statement: Any) -> bool:
+    """Whether it is a `class`."""
+    return isinstance(statement, ast.ClassDef)
+
+
+def names_of(statement: Any) -> Optional[List[str]]:
+    """The names that a statement gives values to without other effects; None: it does something else, too."""
+    if isinstance(statement, _DEFINITIONS):
+        return [statement.name]
+    if isinstance(statement, _IMPORTS):
+        return [(each.asname or each.name).partition(".")[0] for each in statement.names]
+    if isinstance(statement, ast.Assign):
+        targets = statement.targets
+    elif isinstance(statement, ast.AnnAssign):
+        targets = [statement.target] if statement.value is not None else []
+    else:
+        return [] if is_harmless(statement) else None
+    found: List[str] = []
+    for target in targets:
+        for each in target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]:
+            if not isinstance(each, ast.Name):
+                return None
+            found.append(each.id)
+    return found
+
+
+def is_harmless(statement: Any) -> bool:
+    """Whether leaving it out changes nothing: a docstring, `pass`, a bare annotation."""
+    constant = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+    return (
+        constant
+        or isinstance(statement, ast.Pass)
+        or (isinstance(statement, ast.AnnAssign) and statement.value is None)
+    )
+
+
+def binds_only(statement: Any) -> bool:
+    """Whether it is an import or a definition, which no other statement before it can have an influence on."""
+    return isinstance(statement, (*_DEFINITIONS, *_IMPORTS)) or is_harmless(statement)
+
+
+def run_in_module(
+    statement: Any, filename: str, flags: int, namespace: Dict[str, Any], compiled: Callable[[types.CodeType], None]
+) -> None:
+    """Run it as a part of the module.
+
+    Args:
+        flags: of the compiler: the module's `__future__` imports.
+        compiled: is told its code object.
+
+    Raises:
+        Impossible: it failed.
+    """
+    code = compile(ast.Module([statement], []), filename, "exec", flags, True)
+    compiled(code)
+    names = names_of(statement) or []
+    before = {name: reading.lookup(namespace, name) for name in names}
+    _run(code, namespace, namespace)
+    for name, old in before.items():
+        _renew_copies(name, old, namespace.get(name), isinstance(statement, _DEFINITIONS))
+
+
+def _renew_copies(name: str, old: Any, new: Any, definition: bool) -> None:
+    """What other modules have got by `from x import name` (`as other`, if it is a function or class)."""
+    if old is reading.MISSING or old is new:
+        return
+    for module in list(sys.modules.values()):
+        if not issubclass(type(module), types.ModuleType):
+            continue
+        held = reading.module_dict(module)
+        for key, value in reading.entries(held, None) if definition else [(name, held.get(name, reading.MISSING))]:
+            if value is old and type(key) is str:
+                held[key] = new
+
+
+def run_in_class(
+    cls: type,
+    chain: Sequence[Any],
+    statements: List[Any],
+    filename: str,
+    flags: int,
+    namespace: Dict[str, Any],
+    compiled: Callable[[types.CodeType], None],
+) -> None:
+    """Run statements as a part of a class's body, and give the class what they bind.
+
+    Args:
+        chain: the `class` statements from the outermost to the one of *cls*.
+        statements: of its body.
+
+    Raises:
+        Impossible: they failed, or the class takes no new attributes.
+    """
+    inner = statements
+    for node in reversed(chain):
+        node = copy.copy(node)
+        node.body, node.decorator_list = inner, []
+        inner = [node]
+    code = compile(ast.Module(inner, []), filename, "exec", flags, True)
+    compiled(code)
+    for node in chain:
+        code = _body_of(code, node.name)
+    scope = dict(reading.class_dict(cls))
+    scope.pop("__classcell__", None)
+    before = dict(scope)
+    _run(code, namespace, scope)
+    cell = scope.pop("__classcell__", None)
+    if cell is not None:
+        cell.cell_contents = cls
+    for name, value in scope.items():
+        if name in ("__module__", "__qualname__", "__firstlineno__", "__static_attributes__"):
+            continue
+        if name in before and before[name] is value:
+            continue
+        try:
+            setattr(cls, name, value)
+            named = getattr(type(value), "__set_name__", None)
+            if named is not None:
+                named(value, cls, name)
+        except Exception as error:  # an Enum, a class of C code, a metaclass of the user's
+            raise Impossible("the class refuses it: %s" % str(error)[:200]) from None
+
+
+def _body_of(code: types.CodeType, name: str) -> types.CodeType:
+    for each in codes.all_codes(code)[1:]:
+        if each.co_name == name and codes.is_class_body(each):
+            return each
+    raise Impossible("its class was not found in the compiled text")
+
+
+def _run(code: Any, namespace: Dict[str, Any], scope: Any) -> None:
+    try:
+        exec(code, namespace, scope)
+    except Exception as error:  # whatever it raises
+        raise Impossible("running it failed with %s: %s" % (reading.type_name(type(error)), str(error)[:200])) from None

@@ -1,0 +1,407 @@
+"""In the jail: put a candidate in, call the function again, and say what became of it."""
+
+from __future__ import annotations
+
+import ast
+import signal
+import sys
+import types
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+
+from . import again, codes, confining, evaluation, jailed, modulerun, patching, reached, reading, snapshot, sources
+from .failures import Teller
+from .live import Live
+from .paths import NotThere
+from .stop import Stop, is_hidden
+from .values import WIDE, Limits
+
+ITEMS = 1000
+"""What a generator is asked for at most."""
+
+_SHOWN = 20
+_ARGUMENT = Limits(text=60, string=40, items=3, depth=1, nodes=20)
+_COROUTINE, _GENERATOR, _ASYNC_GENERATOR = 0x80 | 0x100, 0x20, 0x200  # CO_COROUTINE, CO_ITERABLE_COROUTINE, ...
+
+
+class Job(NamedTuple):
+    """One candidate, and what is to be called.
+
+    Args:
+        stop: the stop.
+        changes: its files.
+        live: given path -> what the process has of that file.
+        target: the frame to call again.
+        function: its function; None if nothing refers to it any more, or it is a module.
+        seconds: for the call.
+        onward: whether another frame is tried if this call does not reach what was changed.
+    """
+
+    stop: Stop
+    changes: List[patching.Change]
+    live: Dict[str, Live]
+    target: again.Target
+    function: Optional[types.FunctionType]
+    seconds: float
+    onward: bool
+
+
+class _TimeUp(BaseException):
+    """The time for the call is over."""
+
+
+class _Result(NamedTuple):
+    value: Any
+    error: Optional[BaseException]
+    yielded: Optional[int]
+    seconds: float
+
+
+def tried(job: Job) -> Dict[str, Any]:
+    """Run *job*; what has become of it, as JSON (`trial.try_fix`)."""
+    jailed._take_streams()
+    frames = [frame for frame, _ in job.stop.frames]
+    picture = snapshot.Picture()
+    found = blank(job.target.number)
+    patch = patching.Patch(frames)
+    try:
+        rest = _rest(job) if job.target.is_module else None
+        for change in job.changes:
+            until = {job.live[change.path].path: rest.place} if rest and _runs(job, change.path) else {}
+            patch.put(change, job.live.get(change.path), until)
+        found["functions"] = patch.told
+        if not patch.effective and not (rest and any(_runs(job, change.path) for change in job.changes)):
+            raise NotThere(_nothing_in(patch))
+        call = _Module(job, patch, rest) if rest is not None else _Function(job, patch, picture)
+    except NotThere as error:
+        found["summary"], found["onward"] = str(error), job.onward and bool(patch.effective)
+        return _cleaned(picture, found)
+    found["call"] = call.text
+    found["notes"] += call.notes
+    watch = reached.Watch()
+    for _, _, code in patch.watched:
+        watch.add(code)
+    patch.started = watch.add
+    for filename, (_, new) in patch.sources.items():
+        sources._files[filename] = (sources._stamp(filename), new.lines)  # for the lines of tracebacks
+    result = _timed(call, job.seconds, watch)
+    confining.last_memory()
+    found["seconds"] = round(result.seconds, 6)
+    found["lines"] = _lines(patch, watch)
+    ran = any(each["reached"] for each in found["lines"])
+    _judge(found, job, call.text, result, snapshot.Picture(), ran or watch.blind or not patch.certain or call.certain)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except Exception:  # the code has closed it, or put something of its own there
+            continue
+    return _cleaned(picture, found)
+
+
+def blank(number: int) -> Dict[str, Any]:
+    """What is told of a trial, before anything is known.
+
+    Args:
+        number: of the frame that is called again.
+    """
+    return {
+        "verdict": "cannot be tried", "summary": "", "frame": number, "call": "", "value": None, "error": None,
+        "functions": [], "lines": [], "seconds": 0.0, "notes": [], "onward": False, "refusal": False,
+    }  # fmt: skip
+
+
+def _cleaned(picture: snapshot.Picture, found: Dict[str, Any]) -> Dict[str, Any]:
+    cleaned: Dict[str, Any] = picture.clean(found)
+    return cleaned
+
+
+def _runs(job: Job, path: str) -> bool:
+    """Whether the module that is run again is made of the file *path*."""
+    live = job.live.get(path)
+    return live is not None and live.filename == job.target.frame.f_code.co_filename
+
+
+def _nothing_in(patch: patching.Patch) -> str:
+    if not patch.told:
+        return "The candidate changes nothing that runs: its functions are the same as before."
+    first = patch.told[0]
+    more = " (and %d more)" % (len(patch.told) - 1) if len(patch.told) > 1 else ""
+    return "Nothing of it could be put into the stopped program: %s: %s%s." % (first["name"], first["how"], more)
+
+
+# ---- what is called
+
+
+class _Function:
+    """A function, with the arguments of its frame."""
+
+    certain = False
+
+    def __init__(self, job: Job, patch: patching.Patch, picture: snapshot.Picture) -> None:
+        frame = job.target.frame
+        self._in_loop = job.stop.task is not None
+        self._function = job.function if job.function is not None else _made(frame, patch)
+        code = self._function.__code__
+        function: Any = self._function
+        defaults = len(function.__defaults__ or ())
+        self._positional, self._by_name = again.arguments_of(frame, code, defaults, function.__kwdefaults__)
+        source = next((old for name, (old, _) in patch.sources.items() if name == frame.f_code.co_filename), None)
+        self.notes = again.hints(frame, job.target.line, source)
+        if job.target.asked != job.target.number:
+            self.notes.append(
+                "Frame %d is a part of frame %d, which was called." % (job.target.asked, job.target.number)
+            )
+        self.text = self._written(frame, code, picture)
+
+    def _written(self, frame: types.FrameType, code: types.CodeType, picture: snapshot.Picture) -> str:
+        names = code.co_varnames[: code.co_argcount]
+        shown = []
+        for index, value in enumerate(self._positional):
+            name = names[index] if index < len(names) else None
+            if index or name not in ("self", "cls"):
+                shown.append(picture.formatter.value(value, name, _ARGUMENT)["text"])
+        for name, value in self._by_name.items():
+            shown.append("%s=%s" % (name, picture.formatter.value(value, name, _ARGUMENT)["text"]))
+        text = ", ".join(shown)
+        name = sources.qualified_name(frame).rpartition("<locals>.")[2]
+        return picture.mask("%s(%s)" % (name, text if len(text) <= 120 else text[:120] + "..."))
+
+    def __call__(self) -> Tuple[Any, Optional[int]]:
+        """Its value; for a generator the first values, and how many there were."""
+        flags = self._function.__code__.co_flags
+        if flags & _COROUTINE or flags & _ASYNC_GENERATOR or self._in_loop:
+            found: Tuple[Any, Optional[int]] = _in_a_loop(self._asynchronously(flags))
+            return found
+        value = self._function(*self._positional, **self._by_name)
+        return _taken(value) if flags & _GENERATOR else (value, None)
+
+    async def _asynchronously(self, flags: int) -> Tuple[Any, Optional[int]]:
+        value = self._function(*self._positional, **self._by_name)
+        if flags & _COROUTINE:
+            return await value, None
+        if flags & _ASYNC_GENERATOR:
+            kept, count = [], 0
+            async for item in value:
+                count += 1
+                if count <= _SHOWN:
+                    kept.append(item)
+                if count >= ITEMS:
+                    break
+            return kept, count
+        return _taken(value) if flags & _GENERATOR else (value, None)
+
+
+def _taken(generator: Any) -> Tuple[Any, int]:
+    kept, count = [], 0
+    for item in generator:
+        count += 1
+        if count <= _SHOWN:
+            kept.append(item)
+        if count >= ITEMS:
+            break
+    return kept, count
+
+
+def _in_a_loop(coroutine: Any) -> Any:
+    import asyncio
+
+    # not the program's policy: its loops may keep threads and handles of their own
+    loop = asyncio.SelectorEventLoop()
+    asyncio.set_event_loop(loop)
+    return loop.run_until_complete(coroutine)
+
+
+def _made(frame: types.FrameType, patch: patching.Patch) -> types.FunctionType:
+    """The function of a frame that nothing refers to any more."""
+    from . import swapping
+
+    old, new = patch.moved.get(id(frame.f_code), (frame.f_code, frame.f_code))
+    for source, changed in patch.sources.values():
+        entry = source.entry_of(frame.f_code) if new is frame.f_code else None
+        after = changed.entries.get(entry.key) if entry is not None else None
+        if after is not None and source.code.co_filename == frame.f_code.co_filename:
+            new = after.code
+    names = snapshot.locals_of(frame)
+    try:
+        cells, _ = swapping.cells_for(new, {}, lambda name: names.get(name, reading.MISSING))
+    except swapping.Impossible as error:
+        raise NotThere("%s can't be called again: %s." % (old.co_name, error)) from None
+    return types.FunctionType(new, frame.f_globals, new.co_name, None, tuple(cells) or None)
+
+
+def _tree(text: str, filename: str) -> Any:
+    return compile(text, filename, "exec", ast.PyCF_ONLY_AST, True)
+
+
+def _rest(job: Job) -> modulerun.Rest:
+    frame = job.target.frame
+    filename = frame.f_code.co_filename
+    change = next((each for each in job.changes if _runs(job, each.path)), None)
+    try:
+        if change is not None:
+            return modulerun.rest_of(
+                _tree(change.old or "", filename).body, _tree(change.new, filename).body, job.target.line
+            )
+        lines = sources.lines_of(filename, frame.f_globals)
+        if lines is None:
+            raise NotThere(
+                "The module %s has no source, so that it can't be run from line %d on." % (filename, job.target.line)
+            )
+        tree = _tree("\n".join(lines), filename)
+        return modulerun.rest_of(tree.body, tree.body, job.target.line)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise NotThere("The module's text does not compile: %s." % error) from None
+
+
+class _Module:
+    """A module, from the failing statement on."""
+
+    def __init__(self, job: Job, patch: patching.Patch, rest: modulerun.Rest) -> None:
+        frame = job.target.frame
+        flags = frame.f_code.co_flags & evaluation.FUTURES
+        self._frame = frame
+        self.code = compile(ast.Module(rest.body, []), frame.f_code.co_filename, "exec", flags, True)
+        self.certain = any(_runs(job, change.path) for change in job.changes) and not patch.effective
+        for change in job.changes:
+            if _runs(job, change.path):
+                patch.watch_within(change.path, frame.f_code.co_filename, self.code)
+        self.notes = rest.notes
+        line = rest.body[0].lineno if rest.body else job.target.line
+        self.text = "the module from line %d on" % line
+
+    def __call__(self) -> Tuple[Any, Optional[int]]:
+        """Run it."""
+        exec(self.code, self._frame.f_globals, self._frame.f_locals if _apart(self._frame) else self._frame.f_globals)
+        return reading.MISSING, None
+
+
+def _apart(frame: types.FrameType) -> bool:
+    return frame.f_locals is not frame.f_globals
+
+
+def _timed(call: Callable[[], Tuple[Any, Optional[int]]], seconds: float, watch: reached.Watch) -> _Result:
+    value: Any = None
+    yielded: Optional[int] = None
+    error: Optional[BaseException] = None
+    clock = reading.Deadline(seconds)
+    try:
+        _alarm(seconds)
+        watch.start()
+        value, yielded = call()
+    except BaseException as raised:  # the code may raise anything, SystemExit too: it is its result
+        error = raised
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    except _TimeUp:
+        pass  # in the last moment
+    sys.settrace(None)
+    return _Result(value, error, yielded, clock.elapsed())
+
+
+def _alarm(seconds: float) -> None:
+    """Interrupt Python code by an exception, so that it can be said where it was."""
+
+    def up(number: int, frame: Any) -> None:
+        raise _TimeUp
+
+    signal.signal(signal.SIGALRM, up)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
+# ---- what is told
+
+
+def _lines(patch: patching.Patch, watch: reached.Watch) -> List[Dict[str, Any]]:
+    found: Dict[Tuple[str, str], Tuple[set[int], set[int]]] = {}
+    for path, name, code in patch.watched:
+        if name == "(module)":
+            continue
+        ran, there = found.setdefault((path, name), (set(), set()))
+        ran.update(watch.reached(code))
+        there.update(codes.line_numbers(code))
+    return [
+        {"function": name, "file": path, "reached": sorted(ran), "lines": len(there)}
+        for (path, name), (ran, there) in found.items()
+    ]
+
+
+def _judge(found: Dict[str, Any], job: Job, call: str, result: _Result, picture: snapshot.Picture, ran: bool) -> None:
+    error = result.error
+    if isinstance(error, SystemExit) and error.code in (None, 0):
+        found["notes"].append("It ended the program with status 0.")
+        error = None
+        result = result._replace(value=reading.MISSING)
+    if error is None:
+        if result.value is not reading.MISSING:
+            found["value"] = picture.formatter.value(result.value, None, WIDE)
+        found["verdict"], found["summary"] = "passes", _returned(call, result, found["value"])
+    else:
+        notes: List[str] = []
+        found["error"] = evaluation.told(error, "", picture, notes)
+        found["error"]["where"] = _where(error)
+        found["notes"] += notes
+        found["refusal"] = _is_of_the_system(error)
+        found["verdict"], found["summary"] = _failed(found, job, call, error, picture)
+    if not ran and found["verdict"] != "timeout":
+        found["verdict"] = "not reached"
+        found["summary"] = "None of the changed lines ran: %s" % found["summary"]
+        found["onward"] = job.onward
+    cleaned = picture.clean({key: found[key] for key in ("value", "error", "summary", "notes")})
+    found.update(cleaned)
+
+
+def _returned(call: str, result: _Result, value: Any) -> str:
+    if result.value is reading.MISSING:
+        return "%s ran to its end" % call
+    if result.yielded is None:
+        text = value["text"]
+        return "%s returned %s" % (call, text if len(text) <= 200 else text[:200] + "...")
+    more = " or more" if result.yielded >= ITEMS else ""
+    return "%s yielded %d%s: %s" % (call, result.yielded, more, value["text"][:200])
+
+
+def _failed(
+    found: Dict[str, Any], job: Job, call: str, error: BaseException, picture: snapshot.Picture
+) -> Tuple[str, str]:
+    told = found["error"]
+    where = told["where"]
+    at = " (%s, line %d)" % (where["function"], where["line"]) if where else ""
+    if isinstance(error, _TimeUp):
+        found["error"] = None
+        return "timeout", "%s still ran after %.1f s%s" % (call, job.seconds, at)
+    said = "%s: %s" % (told["type"], told["message"]) if told["message"] else told["type"]
+    if len(said) > 300:
+        said = said[:300] + "..."
+    exc = job.stop.exc
+    if exc is not None and job.stop.frames and reading.type_name(type(exc)) == told["type"]:
+        code = job.stop.frames[0][0].f_code
+        here = where is not None and where["function"].rpartition(".")[2] == code.co_name
+        if here or Teller(picture.formatter, []).message(exc) == told["message"]:
+            return "same failure", "%s raised %s again%s" % (call, said, at)
+    return "other failure", "%s raised %s%s" % (call, said, at)
+
+
+def _is_of_the_system(error: Optional[BaseException]) -> bool:
+    """Whether it may come from a system call that was refused."""
+    for _ in range(10):
+        if error is None:
+            break
+        if isinstance(error, OSError) or (reading.module(type(error)) or "").partition(".")[0] == "sqlite3":
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _where(error: BaseException) -> Optional[Dict[str, Any]]:
+    entry = BaseException.__dict__["__traceback__"].__get__(error)
+    found = None
+    while entry is not None:
+        frame = entry.tb_frame
+        if not is_hidden(frame):
+            found = {
+                "function": sources.qualified_name(frame),
+                "file": sources.absolute(frame.f_code.co_filename),
+                "line": entry.tb_lineno or frame.f_code.co_firstlineno,
+            }
+        entry = entry.tb_next
+    return found
