@@ -46,6 +46,23 @@ _UNSEEN: Tuple[Tuple[str, Tuple[str, ...]], ...] = (
 )  # fmt: skip
 
 
+_installed: List[Attempts] = []
+_REFUSALS = (errno.EACCES, errno.EPERM, errno.EROFS)
+
+
+def refused(error: BaseException) -> None:
+    """Tell of *error*, if it is a refusal that no audit event has announced: of C code, or by the kernel alone."""
+    database = type(error).__name__ == "OperationalError" and type(error).__module__ == "sqlite3"
+    for watch in _installed:
+        if isinstance(error, OSError) and error.errno in _REFUSALS:
+            # not each function of the C library's says which file it was about
+            name = _shown(error.filename) if isinstance(error.filename, (str, bytes)) else "something"
+            if not watch.has_told_of(name):
+                watch.told("was refused %s: %s" % (name, error.strerror))
+        elif database and any(word in str(error) for word in ("readonly", "unable to open", "disk I/O")):
+            watch.told("tried to write to a database of sqlite3 (%s)" % str(error)[:100])
+
+
 class Attempts:
     """The audit hook of a jail.
 
@@ -70,11 +87,16 @@ class Attempts:
         if self._refuse:
             for name, functions in _UNSEEN:
                 self._take_away(name, functions)
+        _installed.append(self)
         sys.addaudithook(self._hook)
 
     def end(self) -> None:
         """What comes now is ours."""
         self._over = True
+
+    def has_told_of(self, name: str) -> bool:
+        """Whether something that was told has this in it."""
+        return any(name in what for what in self._told) or (name == "something" and bool(self._told))
 
     def told(self, what: str) -> None:
         """Tell of *what*, once, if it is not one too many."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Sequence
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Sequence, Tuple
 
 from . import clib, forking, landlock, overlay, reading, seccomp
 from .confining import DEFAULT, Limits, Plan
@@ -95,6 +95,9 @@ def run_all(
             "Nothing can be tried in a copy of this program: %s. It can be run in the program itself, with all its "
             "effects, if the user allows that (--allow-evaluate)." % reason
         )
+    # now, as later there may be no descriptor to read a module by
+    for name in ("fcntl", "resource", "select", "shutil"):
+        __import__(name)
     if not _one_at_a_time.acquire(timeout=limits.seconds + BUILDING):
         raise NotThere("Another thread of the program is busy with a jail, or this is one.")
     try:
@@ -336,10 +339,9 @@ def _make_scratch() -> str:
     """A new folder of our own; empty if there is no place for one."""
     import os
     import posix
-    import random
 
     # not by tempfile: it writes to find out where it may
-    name = "dap-agent-jail-%d-%x" % (posix.getpid(), random.SystemRandom().getrandbits(48))
+    name = "dap-agent-jail-%d-%s" % (posix.getpid(), posix.urandom(6).hex())
     for folder in (os.environ.get("TMPDIR"), "/tmp", "/var/tmp", "/dev/shm"):
         if not folder or not folder.startswith("/"):
             continue

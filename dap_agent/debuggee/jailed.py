@@ -6,7 +6,7 @@ import inspect
 import sys
 from typing import Any, Sequence
 
-from . import confining, evaluation, jail, reading, snapshot
+from . import attempts, confining, evaluation, jail, reading, snapshot
 from .inspection import _frame
 from .stop import Stop
 from .values import WIDE
@@ -76,6 +76,7 @@ def _evaluated(code: str, body: Any, last: Any, namespace: dict[str, Any]) -> di
     notes: list[str] = []
     found: dict[str, Any] = {"value": None, "error": None, "notes": notes}
     if error is not None:
+        attempts.refused(error)
         found["error"] = evaluation.told(error, code, picture, notes)
     elif result is not reading.MISSING:
         found["value"] = picture.formatter.value(result, None, WIDE)

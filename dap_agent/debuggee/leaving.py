@@ -89,4 +89,4 @@ def run_hooks(functions: List[Callable[[], Any]]) -> None:
 
 def _is_ours(function: Any) -> bool:
     module = getattr(function, "__module__", None) or getattr(getattr(function, "__self__", None), "__module__", None)
-    return (type(module) is str and module.startswith(_OURS)) or function.__class__.__name__ == "clear"
+    return type(module) is str and module.startswith(_OURS)

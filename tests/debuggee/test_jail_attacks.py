@@ -154,6 +154,13 @@ EFFECTS = {
 }
 
 
+def test_effects_that_only_an_error_tells_of(attacked: Attacked, newest: Path) -> None:
+    results = attacked(newest, "read-only")["results"]
+    told = [results[name]["answer"]["result"]["effects"] for name in ("commit to the database", "device node")]
+    assert any("tried to write to a database of sqlite3" in each for each in told[0]), told
+    assert any(each.startswith("was refused ") and each.endswith("ed") for each in told[1]), told
+
+
 @pytest.mark.parametrize(("name", "texts"), EFFECTS.items())
 def test_effects_are_named(attacked: Attacked, newest: Path, name: str, texts: tuple[str, str]) -> None:
     for level, text in zip(("overlay", "read-only"), texts, strict=True):

@@ -300,3 +300,24 @@ raise ValueError(1)
     assert found["end"][2] - found["before"][2] < 500  # pages
     assert found["child"] is None
     assert found["last"] < 3 * found["first"] + 0.01
+
+
+@pytest.mark.parametrize("room", [2, 4, 5, 7, 9])
+def test_no_descriptor_is_left(python: Path, ask: Any, room: int) -> None:
+    """Then there is a clear word, and none of ours stays open."""
+    program = """
+import os, resource, sys
+limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+before = len(os.listdir("/proc/self/fd"))
+sys.modules["_dap_agent_debuggee"].load("jailed")  # for which there has been a stop before
+def after():
+    resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    return len(os.listdir("/proc/self/fd")) - before
+resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))) + %d, limits[1]))
+raise ValueError(1)
+"""
+    outcome = ask(python, program % room, ("evaluate_jailed", {"number": 0, "code": "1"}))
+    assert outcome.after == 0
+    if not outcome.answers[0]["ok"]:
+        assert outcome.error(0)["type"] == "NotThere"
+        assert "Nothing can be tried in a copy of this program" in outcome.error(0)["message"]
