@@ -142,6 +142,8 @@ class Attempts:
             self._reads(path)
             return
         real = self._real(path)
+        if self._refuse and not os.path.isabs(os.fsdecode(path)):
+            real = ""  # what it is relative to is not told
         if real == os.devnull or (self._scratch and real.startswith(self._scratch + "/")):
             return
         self._writes("write %s" % _shown(path), real)
@@ -163,10 +165,11 @@ class Attempts:
                 if event in _METADATA and self._refuse:
                     self._attempt("%s an open file" % _WORDS[event], True)
                 return
-            self._writes("%s %s" % (_WORDS[event], _shown(args[0])), self._real(args[0]), event in _METADATA)
+            real = self._real(args[0], _folder(event, args))
+            self._writes("%s %s" % (_WORDS[event], _shown(args[0])), real, event in _METADATA)
         elif event in _TWO:
             what = "%s %s as %s" % (_TWO[event], _shown(args[0]), _shown(args[1]))
-            self._writes(what, self._real(args[1]))
+            self._writes(what, self._real(args[1], _folder(event, args)))
         elif event in ("os.kill", "os.killpg"):
             if args[0] != self._pid or event != "os.kill":
                 self._attempt("send signal %s to process %s" % (args[1], args[0]), self._refuse)
@@ -205,9 +208,12 @@ class Attempts:
         if refuse:
             raise PermissionError(errno.EACCES, "not allowed in a jail: %s" % what)
 
-    def _real(self, path: Any) -> str:
+    def _real(self, path: Any, folder: int = -1) -> str:
         try:
-            return os.path.realpath(os.fsdecode(path))
+            text = os.fsdecode(path)
+            if folder >= 0 and not os.path.isabs(text):
+                text = os.path.join("/proc/self/fd/%d" % folder, text)
+            return os.path.realpath(text)
         except (OSError, ValueError, TypeError):
             return ""
 
@@ -222,6 +228,16 @@ class _Refused:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         self._told("tried to use %s" % self._name)
         raise PermissionError(errno.EACCES, "not allowed in a jail: %s" % self._name)
+
+
+# which argument of an event is the descriptor of the folder that the (last) path is relative to
+_FOLDERS = {"os.remove": 1, "os.rmdir": 1, "os.mkdir": 2, "os.symlink": 2, "os.chmod": 2, "os.chown": 3, "os.utime": 3,
+            "os.rename": 3, "os.link": 3}  # fmt: skip
+
+
+def _folder(event: str, args: Any) -> int:
+    place = _FOLDERS.get(event, 99)
+    return args[place] if place < len(args) and type(args[place]) is int else -1
 
 
 def _shown(value: Any) -> str:

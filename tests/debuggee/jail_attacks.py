@@ -31,6 +31,11 @@ FILES = {
     "write where /proc shows descriptors": (
         "tries(*[lambda f=f: os.write(os.open('/proc/self/fd/%d' % f, os.O_WRONLY), b'x') for f in everything()])"
     ),
+    "write relative to an open folder, from a folder of its own": (
+        "import tempfile\nos.chdir(tempfile.gettempdir())\n"
+        "tries(lambda: os.open('other', os.O_TRUNC | os.O_WRONLY, dir_fd=world.directory), "
+        "lambda: os.unlink('text', dir_fd=world.directory))"
+    ),
     "a shared temporary file": "import tempfile\nopen(tempfile.gettempdir() + '/attacked', 'w').write('x')",
 }
 

@@ -80,6 +80,16 @@ def test_output_is_taken_and_the_programs_is_left(python: Path, ask: Any) -> Non
     assert found["stderr"] == "err\nraw"
 
 
+@pytest.mark.parametrize("without", [[], ["overlay"]])
+def test_a_folder_of_its_own(python: Path, ask: Any, without: list[str]) -> None:
+    code = (
+        "import os, tempfile\nwith tempfile.TemporaryDirectory() as d:\n    open(d + '/x', 'w').write('y')\n"
+        "    r = os.listdir(d)\nr"
+    )
+    found = jailed(ask, python, code, without=without)
+    assert (found["error"], found["value"]["text"], found["effects"]) == (None, "['x']", [])
+
+
 def test_much_output_is_cut(python: Path, ask: Any) -> None:
     found = jailed(ask, python, "print('a' * 300000)\nprint('end')")
     assert len(found["stdout"]) < 9000
