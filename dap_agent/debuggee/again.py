@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import types
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Collection, Dict, List, NamedTuple, Optional, Tuple
 
 from . import codes, live, packages, reading, snapshot
 from .codes import Source
@@ -46,11 +46,14 @@ def named(stop: Stop, number: int) -> Target:
     """
     frame, line = stop.frames[number]
     if frame.f_code.co_name in _PARTS_OF_A_FUNCTION:
+        is_lambda = frame.f_code.co_name == "<lambda>"
         for outer in range(number + 1, len(stop.frames)):
-            if codes.contains(stop.frames[outer][0].f_code, frame.f_code):
+            code = stop.frames[outer][0].f_code
+            # a lambda of a module is a function like any other
+            if codes.contains(code, frame.f_code) and not (is_lambda and code.co_name == "<module>"):
                 found = named(stop, outer)
                 return found._replace(asked=number)
-        if frame.f_code.co_name != "<lambda>":
+        if not is_lambda:
             raise NotThere(
                 "Frame %d is a %s whose function has returned: name another frame." % (number, frame.f_code.co_name)
             )
@@ -110,13 +113,16 @@ def function_of(frame: types.FrameType, functions: List[types.FunctionType]) -> 
     return best
 
 
-def arguments_of(frame: types.FrameType, code: types.CodeType, defaults: int, keyword_defaults: Any) -> Any:
+def arguments_of(
+    frame: types.FrameType, code: types.CodeType, defaults: int, keyword_defaults: Any, left_out: Collection[str] = ()
+) -> Any:
     """Positional and keyword arguments for a function with *code*, from what the parameters of *frame* hold now.
 
     Args:
         code: of the function to call: the frame's own, or that of its patched version.
         defaults: how many of its positional parameters have a default value.
         keyword_defaults: names of its keyword-only parameters that have one.
+        left_out: parameters that shall get their default values.
 
     Raises:
         NotThere: the call cannot be made; the message says why.
@@ -143,13 +149,17 @@ def arguments_of(frame: types.FrameType, code: types.CodeType, defaults: int, ke
                     % (code.co_name, name)
                 )
             break
+        if name in left_out:
+            break
         positional.append(names[source])
     if old_stars and stars and len(positional) == len(plain):
         positional += names[old_stars]
     for name in plain[len(positional) :]:
-        if name in names and name in had:
+        if name in had and name not in left_out:
             by_name[name] = names[name]
     for name in keywords:
+        if name in left_out:
+            continue
         if name in had:
             by_name[name] = names[name]
         elif name not in (keyword_defaults or ()):
@@ -160,6 +170,22 @@ def arguments_of(frame: types.FrameType, code: types.CodeType, defaults: int, ke
     if old_more:
         by_name.update({key: value for key, value in names[old_more].items() if more or key in plain + keywords})
     return positional, by_name
+
+
+def defaults_of(function: types.FunctionType | None) -> Dict[str, Any]:
+    """Name -> default value of the parameters of *function* that have one."""
+    if function is None:
+        return {}
+    code, values = function.__code__, function.__defaults__ or ()
+    found = dict(zip(code.co_varnames[code.co_argcount - len(values) : code.co_argcount], values))
+    found.update(function.__kwdefaults__ or {})
+    return found
+
+
+def with_new_defaults(frame: types.FrameType, old: Dict[str, Any], new: Dict[str, Any]) -> List[str]:
+    """Parameters that hold the *old* default value where the *new* one differs: the call most likely left them out."""
+    names = snapshot.locals_of(frame)
+    return [name for name in new if name in old and old[name] is not new[name] and names.get(name) is old[name]]
 
 
 def _kinds(code: types.CodeType) -> Tuple[List[str], List[str], str, str]:

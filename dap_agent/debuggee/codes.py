@@ -64,7 +64,7 @@ class Source:
 
     def __init__(self, text: str, filename: str) -> None:
         self.text = text
-        self.tree: Any = compile(text, filename, "exec", ast.PyCF_ONLY_AST, True)
+        self.tree = parse(text, filename)
         self.code: types.CodeType = compile(self.tree, filename, "exec", dont_inherit=True)
         self.lines = text.split("\n")
         self.entries: Dict[Key, Entry] = {}
@@ -98,6 +98,15 @@ class Source:
         if len(alike) > 1:  # lambdas on one line
             alike = [entry for entry in alike if same(entry.code, code)]
         return alike[0] if len(alike) == 1 else None
+
+
+def parse(text: str, filename: str) -> Any:
+    """The syntax tree of a module.
+
+    Raises:
+        SyntaxError, ValueError: it is not Python.
+    """
+    return compile(text, filename, "exec", ast.PyCF_ONLY_AST, True)
 
 
 def first_line(node: Definition) -> int:

@@ -141,13 +141,13 @@ class _File:
             before = self._old.entries.get(key)
             if before is None or entry.is_class:
                 continue
-            if not codes.same(before.code, entry.code) or self._defaults_differ(before, entry):
+            if not codes.same(before.code, entry.code) or _differs_outside(before, entry):
                 changed.append((before, entry))
             elif before.code.co_firstlineno != entry.code.co_firstlineno:
                 self._move(before, entry)
         keys = self._patch.changed.setdefault(self._live.filename, set())
         for before, entry in changed:
-            if not _same_itself(before.code, entry.code) or self._defaults_differ(before, entry):
+            if not _same_itself(before.code, entry.code) or _differs_outside(before, entry):
                 keys.add(entry.key)
         keys.update(entry.key for entry in self._new.entries.values() if self._is_new(entry))
         for key in keys:
@@ -175,14 +175,6 @@ class _File:
         if code.co_name != name.rpartition(".")[2]:
             return None
         return self._old.entries.get((name, 0)) if (name, 1) not in self._old.entries else None
-
-    @staticmethod
-    def _defaults_differ(old: Entry, new: Entry) -> bool:
-        return (
-            statements.is_function(old.node)
-            and statements.is_function(new.node)
-            and not swapping.same_defaults(old.node, new.node)
-        )
 
     def _move(self, old: Entry, new: Entry) -> None:
         """The same function on other lines: so that places in the report are those of the new text."""
@@ -222,13 +214,13 @@ class _File:
         if old.name not in self._problems:
             for function in found:
                 try:
-                    if self._defaults_differ(old, new):
+                    if _differ(old, new, swapping.same_defaults):
                         swapping.set_defaults(function, new.node, function.__globals__, self._scope(old, function))
                 except Impossible as error:
                     self._problems[old.name] = str(error)
                 if swapping.clear_cache(function, function.__globals__, old.name):
                     self._note(old.name, "its cache was emptied")
-        itself = not _same_itself(old.code, new.code) or self._defaults_differ(old, new)
+        itself = not _same_itself(old.code, new.code) or _differs_outside(old, new)
         if new.node is None and not (found and new.code.co_name == "<lambda>"):
             return  # a comprehension: a part of the function around it
         problem = self._problems.get(old.name, "")
@@ -378,6 +370,16 @@ def _same_itself(old: types.CodeType, new: types.CodeType) -> bool:
         return code.replace(co_consts=tuple(constants))
 
     return codes.same(without(old), without(new))
+
+
+def _differ(old: Entry, new: Entry, same: Callable[[Any, Any], bool]) -> bool:
+    both = statements.is_function(old.node) and statements.is_function(new.node)
+    return both and not same(old.node, new.node)
+
+
+def _differs_outside(old: Entry, new: Entry) -> bool:
+    """Whether the default values or the decorators are others."""
+    return _differ(old, new, swapping.same_defaults) or _differ(old, new, _same_decorators)
 
 
 def _same_decorators(old: Any, new: Any) -> bool:

@@ -63,6 +63,7 @@ def tried(job: Job) -> Dict[str, Any]:
     picture = snapshot.Picture()
     found = blank(job.target.number)
     patch = patching.Patch(frames)
+    defaults = again.defaults_of(job.function)
     try:
         rest = _rest(job) if job.target.is_module else None
         for change in job.changes:
@@ -71,7 +72,7 @@ def tried(job: Job) -> Dict[str, Any]:
         found["functions"] = patch.told
         if not patch.effective and not (rest and any(_runs(job, change.path) for change in job.changes)):
             raise NotThere(_nothing_in(patch))
-        call = _Module(job, patch, rest) if rest is not None else _Function(job, patch, picture)
+        call = _Module(job, patch, rest) if rest is not None else _Function(job, patch, picture, defaults)
     except NotThere as error:
         found["summary"], found["onward"] = str(error), job.onward and bool(patch.effective)
         return _cleaned(picture, found)
@@ -136,16 +137,19 @@ class _Function:
 
     certain = False
 
-    def __init__(self, job: Job, patch: patching.Patch, picture: snapshot.Picture) -> None:
+    def __init__(self, job: Job, patch: patching.Patch, picture: snapshot.Picture, before: Dict[str, Any]) -> None:
         frame = job.target.frame
         self._in_loop = job.stop.task is not None
         self._function = job.function if job.function is not None else _made(frame, patch)
         code = self._function.__code__
         function: Any = self._function
-        defaults = len(function.__defaults__ or ())
-        self._positional, self._by_name = again.arguments_of(frame, code, defaults, function.__kwdefaults__)
+        left_out = again.with_new_defaults(frame, before, again.defaults_of(function))
+        self._positional, self._by_name = again.arguments_of(
+            frame, code, len(function.__defaults__ or ()), function.__kwdefaults__, left_out
+        )
         source = next((old for name, (old, _) in patch.sources.items() if name == frame.f_code.co_filename), None)
         self.notes = again.hints(frame, job.target.line, source)
+        self.notes += ["%s had its old default value: the new one was used." % name for name in left_out]
         if job.target.asked != job.target.number:
             self.notes.append(
                 "Frame %d is a part of frame %d, which was called." % (job.target.asked, job.target.number)
@@ -228,10 +232,6 @@ def _made(frame: types.FrameType, patch: patching.Patch) -> types.FunctionType:
     return types.FunctionType(new, frame.f_globals, new.co_name, None, tuple(cells) or None)
 
 
-def _tree(text: str, filename: str) -> Any:
-    return compile(text, filename, "exec", ast.PyCF_ONLY_AST, True)
-
-
 def _rest(job: Job) -> modulerun.Rest:
     frame = job.target.frame
     filename = frame.f_code.co_filename
@@ -239,14 +239,14 @@ def _rest(job: Job) -> modulerun.Rest:
     try:
         if change is not None:
             return modulerun.rest_of(
-                _tree(change.old or "", filename).body, _tree(change.new, filename).body, job.target.line
+                codes.parse(change.old or "", filename).body, codes.parse(change.new, filename).body, job.target.line
             )
         lines = sources.lines_of(filename, frame.f_globals)
         if lines is None:
             raise NotThere(
                 "The module %s has no source, so that it can't be run from line %d on." % (filename, job.target.line)
             )
-        tree = _tree("\n".join(lines), filename)
+        tree = codes.parse("\n".join(lines), filename)
         return modulerun.rest_of(tree.body, tree.body, job.target.line)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise NotThere("The module's text does not compile: %s." % error) from None
