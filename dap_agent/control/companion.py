@@ -38,7 +38,7 @@ class Companion:
         self._assistant = Assistant(self._guest, self.configuration)
         self._messages = Messages(server, self._assistant, lambda: self._model is not None)
         server.for_agent = self._messages.ask
-        self._unsubscribe = server.subscribe(self._event)
+        self._unsubscribe = server.subscribe(self._event, ("initialized", "process"))
 
     async def configuration(self) -> Configuration:
         """What is set for this session; found out anew when the program is started with another configuration."""

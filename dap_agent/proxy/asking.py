@@ -5,12 +5,13 @@ The adapter's side of it is the core's; `server` carries out what comes of it.
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Mapping
 from typing import Any
 
 from dap_agent.errors import DapAgentError
 from dap_agent.proxy.core import Proxy
 from dap_agent.proxy.effects import Answer, Effect, Fail, Publish, Reason, Serve
+from dap_agent.proxy.printed import Printed
 from dap_agent.wire.messages import InvalidMessage, Message
 
 Handler = Callable[[Message], Awaitable[Mapping[str, Any] | None]]
@@ -49,7 +50,8 @@ class OwnPart:
         self._note = note
         self._loop = asyncio.get_running_loop()
         self.answers: dict[int, tuple[str, asyncio.Future[Message]]] = {}
-        self._subscribers: list[Callable[[Message], None]] = []
+        self.printed = Printed()
+        self._subscribers: list[tuple[Callable[[Message], None], Container[str] | None]] = []
         self._handlers: dict[str, Handler] = {}
 
     @contextlib.contextmanager
@@ -73,32 +75,35 @@ class OwnPart:
         else:
             answer.set_exception(RequestFailed(command, effect.reason, effect.text))
 
-    def subscribe(self, callback: Callable[[Message], None]) -> Callable[[], None]:
+    def subscribe(self, callback: Callable[[Message], None], events: Container[str] | None) -> Callable[[], None]:
         """See `ProxyServer.subscribe`."""
-        self._subscribers.append(callback)
+        subscriber = (callback, events)
+        self._subscribers.append(subscriber)
 
         def unsubscribe() -> None:
             with contextlib.suppress(ValueError):
-                self._subscribers.remove(callback)
+                self._subscribers.remove(subscriber)
 
         return unsubscribe
 
     def publish(self, effect: Publish) -> None:
-        """Tell the listeners of an event."""
-        if not self._subscribers:
+        """Tell the listeners of an event; one that nobody wants is not read."""
+        name = effect.frame.name
+        if name == "output":
+            self.printed.add(effect.frame)
+        wanting = [callback for callback, events in self._subscribers if events is None or name in events]
+        if not wanting:
             return
         try:
             message = effect.frame.message
         except InvalidMessage as error:
             self._note(error.message)
             return
-        for callback in tuple(self._subscribers):
+        for callback in wanting:
             try:
                 callback(message)
             except Exception as error:  # noqa: BLE001 - a listener's mistake must not cut the client off
-                self._loop.call_exception_handler(
-                    {"message": f"in a listener to '{effect.frame.name}'", "exception": error}
-                )
+                self._loop.call_exception_handler({"message": f"in a listener to '{name}'", "exception": error})
 
     def handle(self, command: str, handler: Handler) -> None:
         """See `ProxyServer.handle`."""

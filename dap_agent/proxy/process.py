@@ -8,13 +8,15 @@ import contextlib
 import os
 import signal
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from dap_agent.errors import DapAgentError
 from dap_agent.proxy.links import Child, Link
+from dap_agent.wire.framing import FramingError
 
 STEP = 1.0
 """Seconds an adapter has to end after each of: end of input, SIGTERM, SIGKILL."""
+_STDERR_SHOWN = 5
 _GROUP_GRACE = 0.5  # seconds for those whom a killed adapter has started
 
 
@@ -124,3 +126,23 @@ async def reach(host: str, port: int, link: Link, *, timeout: float, retry: bool
                 f"The debug adapter at {host}:{port} cannot be reached: {reason or error}. "
                 "Check that a debug server listens there."
             ) from error
+
+
+def how_it_ended(name: str, status: int | None, broken: FramingError | None, stderr: Iterable[str]) -> str:
+    """How an adapter has ended, in a sentence.
+
+    Args:
+        name: how it is called.
+        status: of its exit, negative for a signal; None if it is no process of ours.
+        broken: what was wrong with what it sent last.
+        stderr: lines that it has written there.
+    """
+    text = f"{name} has ended"
+    if status is not None and status < 0:
+        text += f" (killed by signal {-status})"
+    elif status is not None:
+        text += f" (exit status {status})"
+    if broken is not None:
+        text += f" within a message. {broken.message.removesuffix('.')}"
+    lines = [line for line in stderr if line][-_STDERR_SHOWN:]
+    return f"{text}. Its last words: {' / '.join(lines)}" if lines else f"{text}."

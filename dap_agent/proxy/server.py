@@ -8,7 +8,7 @@ import contextlib
 import os
 import socket
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import IO, Any
 
@@ -34,7 +34,7 @@ from dap_agent.proxy.effects import (
     ToClient,
 )
 from dap_agent.proxy.links import Link, WriteSide
-from dap_agent.proxy.process import STEP, AdapterFailed, AdapterProcess, reach
+from dap_agent.proxy.process import STEP, AdapterFailed, AdapterProcess, how_it_ended, reach
 from dap_agent.wire.framing import FramingError
 from dap_agent.wire.messages import Message, body_of
 from dap_agent.wire.messages import event as event_message
@@ -42,7 +42,6 @@ from dap_agent.wire.messages import event as event_message
 __all__ = ["AdapterFailed", "ProxyServer", "RequestFailed"]
 
 _STDERR_LINES = 50
-_STDERR_SHOWN = 5
 _EXIT_GRACE = 2.0  # seconds a client has to leave once its adapter is gone
 
 
@@ -57,6 +56,7 @@ class ProxyServer:
 
     Attributes:
         for_hub: called with those effects that are about children.
+        printed: what the program has printed last.
         for_agent: called with each request of the client that is ours; whoever sets it answers by `answer_client`.
     """
 
@@ -77,6 +77,7 @@ class ProxyServer:
         self._stderr: deque[str] = deque(maxlen=_STDERR_LINES)
         self._attention = Attention(self._core)
         self._own = OwnPart(self._core, self._apply, self._stderr.append)
+        self.printed = self._own.printed
         self._tasks: set[asyncio.Task[None]] = set()
         self._closing: asyncio.Task[None] | None = None
         self._pressed = False  # the client reads slower than we write
@@ -260,16 +261,21 @@ class ProxyServer:
         """Return when the client has asked nothing for *seconds* and waits for no answer of the adapter."""
         await self._attention.quiet(seconds)
 
-    def subscribe(self, callback: Callable[[Message], None]) -> Callable[[], None]:
+    def subscribe(
+        self, callback: Callable[[Message], None], events: Container[str] | None = None
+    ) -> Callable[[], None]:
         """Call *callback* with every event from the adapter, in order, on the loop; it must not change the message.
 
         An event that came with or before a response is told before whoever awaits the response goes on. So subscribe
         first, then ask.
 
+        Args:
+            events: the names of those that are wanted; None: all. What nobody wants is passed on unread.
+
         Returns:
             A function that ends it.
         """
-        return self._own.subscribe(callback)
+        return self._own.subscribe(callback, events)
 
     def handle(self, command: str, handler: Callable[[Message], Awaitable[Mapping[str, Any] | None]]) -> None:
         """Answer the adapter's *command* requests (`runInTerminal`, `startDebugging`) here instead of by the client.
@@ -483,6 +489,7 @@ class ProxyServer:
             self._finish()
             return
         self._respawning = None
+        self.printed.clear()
         self._apply(self._editor.respawned())
 
     async def _stop_respawning(self) -> None:
@@ -499,15 +506,7 @@ class ProxyServer:
 
     def _how_it_ended(self) -> str:
         status = self._process.exit_status if self._process is not None else None
-        text = f"{self._name} has ended"
-        if status is not None and status < 0:
-            text += f" (killed by signal {-status})"
-        elif status is not None:
-            text += f" (exit status {status})"
-        if self._adapter.broken is not None:
-            text += f" within a message. {self._adapter.broken.message.removesuffix('.')}"
-        lines = [line for line in self._stderr if line][-_STDERR_SHOWN:]
-        return f"{text}. Its last words: {' / '.join(lines)}" if lines else f"{text}."
+        return how_it_ended(self._name, status, self._adapter.broken, self._stderr)
 
     # Effects
 

@@ -9,6 +9,7 @@ from dap_agent.errors import DapAgentError
 from dap_agent.proxy.server import ProxyServer, RequestFailed
 from dap_agent.session.api import InspectionError, ProgramResumed, StoppedProgram
 from dap_agent.session.asker import ENDED, RESUMED, Asker
+from dap_agent.session.redaction import mask_lines
 from dap_agent.session.snapshot import Snapshot
 from dap_agent.session.stopped import LiveStop, PostMortem
 from dap_agent.wire.messages import Message, body_of
@@ -26,6 +27,8 @@ _RUNNING = (
     "you pause it."
 )
 _NOTHING_LEFT = "The program has ended, and no exception has stopped it before: there is nothing to look at."
+
+_EVENTS = frozenset({"process", "stopped", "dapAgentCrash", "terminated", "exited", "continued"})
 
 State = Literal["starting", "running", "stopped", "ended"]
 
@@ -68,7 +71,7 @@ class Guest:
         self._wanted = asyncio.Event()  # somebody waits for a look
         self._listeners: list[GuestListener] = []
         self._loop = asyncio.get_running_loop()
-        self._unhook = (proxy.subscribe(self._event), proxy.watch(self._follow))
+        self._unhook = (proxy.subscribe(self._event, _EVENTS), proxy.watch(self._follow))
         self._watching = self._loop.create_task(self._watch_end())
 
     # What may be asked
@@ -192,7 +195,7 @@ class Guest:
                 self._stopped(body_of(message))
             case "dapAgentCrash":  # the client does not stop at it (proxy/stops.py)
                 picture = body_of(message).get("snapshot")
-                self._last = Snapshot(picture) if isinstance(picture, dict) else self._last
+                self._last = self._with_output(picture) if isinstance(picture, dict) else self._last
             case "terminated" | "exited":
                 self._end()
 
@@ -272,12 +275,19 @@ class Guest:
         if not at_once:
             await self._let_the_client_ask()
         answer = await self._asker.ask("halted", {"thread": thread}, epoch=epoch)
-        snapshot = Snapshot(answer["snapshot"])
+        snapshot = self._with_output(answer["snapshot"])
         live = LiveStop(self._asker, thread, snapshot, halted=True, frame_id=answer["frame"])
         if self._stops.get(thread) == "exception" and snapshot.exception is not None:
             self._last = snapshot
             self._tell(lambda listener: listener.stopped(snapshot, thread))
         return live
+
+    def _with_output(self, picture: dict[str, Any]) -> Snapshot:
+        """In an editor's session the program's output comes by the adapter; the debuggee side has not kept it."""
+        if not any(picture["output"].values()):
+            lines = self._proxy.printed.lines()
+            picture = {**picture, "output": {name: mask_lines(kept, code=False) for name, kept in lines.items()}}
+        return Snapshot(picture)
 
     async def _let_the_client_ask(self) -> None:
         """Wait until its questions are answered; not if somebody wants to know already, and not for ever."""

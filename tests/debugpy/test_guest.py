@@ -589,3 +589,26 @@ def test_attach_to_a_program_that_listens(program):
         process._transport.close()
 
     run(main)
+
+
+def test_what_the_program_has_printed_is_in_the_picture(tmp_path, python):
+    program = tmp_path / "prints.py"
+    secret = "ghp_" + "a1B2" * 9
+    program.write_text(
+        f"import sys\nfor number in range(300):\n    print('line', number)\n"
+        f"print('token={secret}')\nprint('careful', file=sys.stderr)\n{{}}['missing']\n"
+    )
+
+    async def main():
+        async with session(filters=["uncaught"]) as client:
+            await client.launch(program, python, console="internalConsole", redirectOutput=True)
+            body, _ = await client.stop()
+            await client.book.until(1)
+            output = client.guest.last.data["output"]
+            assert output["stdout"][-2] == "line 299" and secret not in output["stdout"][-1]
+            assert output["stderr"] == ["careful"]
+            await client.go_on(body["threadId"])
+            await client.event("terminated")
+            await client.leave()
+
+    run(main)

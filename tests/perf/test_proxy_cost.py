@@ -50,14 +50,8 @@ while True:
     write.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
     write.flush()
 """
-PROXY = r"""
-import asyncio, os, sys
-from dap_agent.proxy.server import ProxyServer
-async def main():
-    async with await ProxyServer.spawn([sys.executable, "-c", os.environ["BENCH_ADAPTER"]]) as proxy:
-        await proxy.serve_pipes(sys.stdin.buffer, sys.stdout.buffer)
-asyncio.run(main())
-"""
+DIRECT = [sys.executable, "-c", ADAPTER]
+RELAYED = [sys.executable, "-m", "dap_agent", "adapter", "--", *DIRECT]
 
 
 class Peer:
@@ -93,13 +87,13 @@ class Peer:
 
 
 @contextmanager
-def peer(program: str) -> Iterator[Peer]:
+def peer(command: list[str]) -> Iterator[Peer]:
     paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
     process = subprocess.Popen(
-        [sys.executable, "-c", program],
+        command,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": paths, "BENCH_ADAPTER": ADAPTER},
+        env={**os.environ, "PYTHONPATH": paths},
     )
     with process:
         yield Peer(process)
@@ -122,7 +116,7 @@ def compare(direct: Peer, relayed: Peer, want: str, rounds: int, each: int) -> d
 
 def test_what_the_relay_adds(capsys: pytest.CaptureFixture[str]) -> None:
     rows: dict[str, dict[str, float]] = {}
-    with peer(ADAPTER) as direct, peer(PROXY) as relayed:
+    with peer(DIRECT) as direct, peer(RELAYED) as relayed:
         for want, rounds, each in (("150 B", 10, 100), ("6 KB", 10, 100), ("1 MB", 10, 5)):
             assert len(direct.ask(want)) == pytest.approx(len(relayed.ask(want)), abs=5)
             # other load can only add to the tail, so the calmest of three runs tells most about us
