@@ -157,9 +157,9 @@ class Filters:
             trace: where; without one (a SyntaxError in a file that is imported) there is nothing to show.
 
         Returns:
-            Whether there was a client to stop for.
+            Whether there was a client to stop for, in a thread that it can be told of.
         """
-        if trace is None or not attached(self.debugger):
+        if trace is None or not attached(self.debugger) or _in_a_greenlet():
             return False
         frames = {}
         entry: TracebackType | None = trace
@@ -310,6 +310,11 @@ class Filters:
     def _on_disconnect(self) -> None:
         self._stock["on_disconnect"]()
         self.take_out()
+
+
+def _in_a_greenlet() -> bool:
+    """Whether gevent has put a thread of its own in this one's place: pydevd makes stops in it, and then loses it."""
+    return "gevent" in sys.modules and isinstance(threading.current_thread(), threading._DummyThread)
 
 
 def _without(breakpoints: dict[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ told to dap-agent with its snapshot, also those at which the client does not wan
 from __future__ import annotations
 
 import builtins
+import time
 from types import TracebackType
 from typing import Any, Iterable
 
@@ -60,10 +61,7 @@ def configure(
     _policy.filters.put_in()
     if nodelay:
         pydevd_filters.no_delay(found)
-    if will_be_unhandled:
-        _net(True)
-    elif _netted:
-        _net(False)
+    _net(True)
     return state()
 
 
@@ -170,6 +168,8 @@ def _tell(filters: Filters, exc: BaseException, trace: TracebackType | None) -> 
 # Where no filter of debugpy's stops: test runners, forgotten tasks, servers that log what a request has raised
 
 _netted = False
+_SHARE = 20  # times as long as a snapshot has taken there is none of what only dap-agent is told of here
+_quiet_until = 0.0
 
 
 def _net(wanted: bool) -> None:
@@ -191,10 +191,20 @@ def _caught_by_net(exc: BaseException, trace: TracebackType | None) -> None:
     if policy.judge.ignored.ignores_type(type(exc)):
         return
     with policy.filters.unseen():
-        if policy.filters.shows(trace):
-            policy.filters.stop(exc, trace)
-        else:
-            _tell(policy.filters, exc, trace)  # a stop would have an empty stack
+        # a stop in libraries alone would have an empty stack
+        shown = policy.watches_raises and policy.filters.shows(trace)
+        if not (shown and policy.filters.stop(exc, trace)):
+            marks.put(exc, _TOLD)  # the client's own filters may still stop at it
+            _tell_in_time(policy.filters, exc, trace)
+
+
+def _tell_in_time(filters: Filters, exc: BaseException, trace: TracebackType | None) -> None:
+    global _quiet_until
+    began = time.perf_counter()
+    if began >= _quiet_until:
+        _tell(filters, exc, trace)
+        ended = time.perf_counter()
+        _quiet_until = ended + _SHARE * (ended - began)
 
 
 def _origin(

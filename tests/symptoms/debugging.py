@@ -56,6 +56,7 @@ class Debugged(list[Stop]):
     """The stops of a program, and what the client has received."""
 
     log: list[dict[str, Any]]
+    after: Any = None
 
     @property
     def exceptions(self) -> list[str]:
@@ -101,6 +102,7 @@ async def debug(
     folder: Path | None = None,
     initialize: dict[str, Any] = VSCODE,
     lines: dict[str, list[int]] | None = None,
+    after: Callable[[Any], Awaitable[Any]] | None = None,
     **configuration: Any,
 ) -> Debugged:
     """Debug a program to its end, looking at each stop as an editor does.
@@ -110,6 +112,7 @@ async def debug(
         program: its file; None: *configuration* names a module.
         look: called at each stop, after that.
         folder: the user's code; None: the program's folder.
+        after: called when the program has ended; what it returns is `after` of the result.
     """
     folder = folder or program.parent
     given = {"program": str(program)} if program is not None else {}
@@ -126,6 +129,8 @@ async def debug(
             if look is not None:
                 stop.seen = await look(client, stop)
             await client.ask("continue", {"threadId": stop.thread})
+        if after is not None:
+            found.after = await after(client)
         await client.leave()
     return found
 
