@@ -42,12 +42,14 @@ class Watch:
     Attributes:
         handled: raises known to be handled, by identity of the code, offset in it, and identity of the class: the
             class, and the way to the handler: offset and line of each caller up to it.
+        refused: raises for which there was no time.
     """
 
     def __init__(self, ignored: judging.Ignored) -> None:
         self.ignored = ignored
         self.handled: dict[int, dict[tuple[int, int], Any]] = {}
         self.codes: dict[int, CodeType] = {}  # keeps them alive, so that their ids stay theirs
+        self.refused = 0
         self._credit = CREDIT
         self._since = _clock()
         self._own: dict[tuple[int, int], int] = {}
@@ -56,6 +58,7 @@ class Watch:
         """Judge *exc*, which *frame* raises right now, and stop there if nothing will handle it."""
         began = _clock()
         if not self._affords(frame, began):
+            self.refused += 1
             return
         exc_type = type(exc)
         if stop.is_hidden(frame):

@@ -29,6 +29,7 @@ _connect: Optional[Callable[[], bool]] = None
 _instead: Optional[Callable[[BaseException, Optional[TracebackType]], None]] = None
 _active = True
 _ignored: Optional[judging.Ignored] = None
+_capture: Any = None  # pytest's capture manager
 
 LOGGERS = ("asyncio", "concurrent.futures", "django.request", "uvicorn.error", "gunicorn.error", "hypercorn.error",
            "tornado.application", "aiohttp.server", "celery.app.trace", "werkzeug",
@@ -141,7 +142,8 @@ def stop_at_raise(exc: BaseException, frame: FrameType) -> None:
             tb = TracebackType(None, frame, frame.f_lasti, frame.f_lineno or frame.f_code.co_firstlineno)
             stop = Stop.from_exception(exc, tb, live_frame=frame)
             stop.frames = [pair for pair in stop.frames if not _imports(pair[0])] or stop.frames
-            stop.output = output_tail.lines()
+            with output_tail.instead(output_tail.captured_by(_capture)):
+                stop.output = output_tail.lines()
             stop.notes.append(AT_RAISE_NOTE)
             stopped = _stop(stop, exc, tb)
     except Exception as error:  # the program must meet its own exception, not one of ours
@@ -334,6 +336,10 @@ def _watch_processes(module: Any) -> None:
 
 class _PytestPlugin:
     """Reports what pytest calls worth an interaction: failures and errors, not skips, xfails or `pytest.raises`."""
+
+    def pytest_configure(self, config: Any) -> None:
+        global _capture
+        _capture = config.pluginmanager.getplugin("capturemanager")
 
     def pytest_exception_interact(self, node: Any, call: Any, report: Any) -> None:
         _report_pytest(call.excinfo, report)

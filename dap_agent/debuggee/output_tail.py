@@ -8,6 +8,7 @@ import collections
 import contextlib
 import functools
 import operator
+import os
 import sys
 from typing import Any, Callable, Deque, Dict, Iterator, List
 
@@ -73,3 +74,27 @@ def lines() -> Dict[str, List[str]]:
         text = _instead.get(name) or "".join(list(_tails.get(name, ())))
         result[name] = [line[:LINE_LENGTH] for line in text.splitlines()[-LINES:]]
     return result
+
+
+def captured_by(manager: Any) -> Dict[str, str]:
+    """What pytest has captured of the running test so far, by stream name, without taking it away.
+
+    Args:
+        manager: its capture manager; other versions of it may be built otherwise: then there is nothing.
+    """
+    found: Dict[str, str] = {}
+    capture = getattr(manager, "_global_capturing", None)
+    for name, part in (("stdout", "out"), ("stderr", "err")):
+        file = getattr(getattr(capture, part, None), "tmpfile", None)
+        try:
+            if hasattr(file, "getvalue"):
+                found[name] = file.getvalue()
+            elif file is not None:
+                number = file.fileno()
+                size = os.fstat(number).st_size
+                length = LINES * LINE_LENGTH
+                text = os.pread(number, length, max(0, size - length))  # its position is the test's, too
+                found[name] = text.decode("utf-8", "replace")
+        except (OSError, ValueError):
+            continue  # closed
+    return found

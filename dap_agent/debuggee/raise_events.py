@@ -27,8 +27,8 @@ _NAME = "dap-agent"
 
 _BATCH = 1000  # events between two looks at the clock
 _COST = 0.7e-6  # seconds that an event costs which is nothing new, measured (3.12, 3.13), on a slow machine
-_MET = 10  # as many of them cost what `Watch.met` costs that has no time to judge
-_CREDIT = 0.006  # seconds that such events may cost at once
+_REFUSAL = 3e-6  # and one that there was no time to judge
+_CREDIT = 0.015  # seconds that such events may cost at once
 _SHARE = 0.08  # of the time that has passed since, the part that they get
 
 _traceback = BaseException.__dict__["__traceback__"].__get__
@@ -107,7 +107,8 @@ def _callback(watch: Watch) -> Callable[[CodeType, int, BaseException], None]:
     def tick() -> int:
         nonlocal credit, since
         now = _clock()
-        credit = min(_CREDIT, credit + _SHARE * (now - since)) - _BATCH * _COST
+        credit = min(_CREDIT, credit + _SHARE * (now - since)) - _BATCH * _COST - watch.refused * _REFUSAL
+        watch.refused = 0
         since = now
         if credit < 0:
             _pause((_CREDIT / 2 - credit) / _SHARE)
@@ -156,7 +157,6 @@ def _callback(watch: Watch) -> Callable[[CodeType, int, BaseException], None]:
                             break
                     else:
                         return
-            left -= _MET
             watch.met(exc, trace.tb_frame)
         except (RecursionError, MemoryError):
             return  # no room to judge it
