@@ -11,6 +11,7 @@ from ..proxy.editor_double import NVIM, OURS, VSCODE, editor, environment
 from .debugging import WILL, console, stops
 
 FORK = """\
+import os
 
 
 def work(number):
