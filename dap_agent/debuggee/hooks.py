@@ -215,6 +215,8 @@ def _take_us_out(exc: Optional[BaseException]) -> None:
 
 def _audit(event: str, args: Any) -> None:
     """sys.excepthook and sys.unraisablehook, whatever the program has put there (PEP 578; audit events table)."""
+    if not _active:  # also when the interpreter has cleared this module at its end
+        return
     if event == "sys.excepthook":
         _, _, exc, tb = args
         try:

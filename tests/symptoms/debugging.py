@@ -132,6 +132,8 @@ async def debug(
         if after is not None:
             found.after = await after(client)
         await client.leave()
+    told = found.printed("stderr")
+    assert "<dap-agent>" not in told, told  # nothing of ours is in what the program prints
     return found
 
 

@@ -54,6 +54,7 @@ def test_25_debugpy_264_a_forked_child_ends_and_both_can_be_stopped(tmp_path, py
             assert [m["body"]["reason"] for m in child.log if m.get("event") == "stopped"] == ["breakpoint"]
             assert reasons == ["breakpoint", "exception"]
             assert printed(client).strip() == "child 7"
+            assert "<dap-agent>" not in str(client.log)
 
     asyncio.run(asyncio.wait_for(main(), 60))
 
