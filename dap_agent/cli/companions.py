@@ -1,15 +1,22 @@
-"""What `dap-agent adapter` gives each debug session: the assistant, with the user's settings."""
+"""What `dap-agent adapter` gives each debug session: the assistant, with the user's settings.
 
+It is imported for the first session, beside the start of the debug adapter, which takes longer.
+"""
+
+import asyncio
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dap_agent.control.companion import Companion
-from dap_agent.control.work import Configuration
 from dap_agent.proxy.editor import Editor
 from dap_agent.proxy.hub import OnSession
 from dap_agent.proxy.server import ProxyServer
+from dap_agent.session import payload
+
+if TYPE_CHECKING:
+    from dap_agent.control.companion import Companion
+    from dap_agent.control.work import Configuration
 
 
 def companions(flags: Mapping[str, Any]) -> OnSession:
@@ -19,10 +26,14 @@ def companions(flags: Mapping[str, Any]) -> OnSession:
         flags: what the command line gave, by `Option.field`.
     """
 
-    def configure(started: Mapping[str, Any], keys: Mapping[str, Any]) -> tuple[Configuration, list[str]]:
+    def configure(started: Mapping[str, Any], keys: Mapping[str, Any]) -> "tuple[Configuration, list[str]]":
         return configuration(flags, started, keys, os.environ)
 
-    def on_session(server: ProxyServer, editor: Editor) -> Companion:
+    def on_session(server: ProxyServer, editor: Editor) -> "Companion":
+        from dap_agent.control.companion import Companion
+
+        # it is wanted as soon as the program has connected; until then nobody waits for us
+        asyncio.get_running_loop().run_in_executor(None, payload.install_expression)
         return Companion(server, editor, configure)
 
     return on_session
@@ -30,7 +41,7 @@ def companions(flags: Mapping[str, Any]) -> OnSession:
 
 def configuration(
     flags: Mapping[str, Any], started: Mapping[str, Any], keys: Mapping[str, Any], environ: Mapping[str, str]
-) -> tuple[Configuration, list[str]]:
+) -> "tuple[Configuration, list[str]]":
     """What is set for a session, and a sentence on everything in it that is wrong.
 
     Args:
@@ -40,6 +51,7 @@ def configuration(
         environ: the environment.
     """
     from dap_agent.cli.settings import load
+    from dap_agent.control.work import Configuration
     from dap_agent.fixes.workspace import find_root
 
     told: list[str] = []
