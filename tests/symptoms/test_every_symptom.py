@@ -31,7 +31,7 @@ NOT_CURED = {36}
 FOLDER = Path(__file__).parent
 
 
-def tested():
+def numbered():
     """Number -> names of its tests."""
     found: dict[int, list[str]] = {}
     for file in sorted(FOLDER.glob("test_*.py")):
@@ -42,14 +42,14 @@ def tested():
 
 
 def test_every_symptom_is_a_test_or_listed_with_the_reason():
-    assert set(tested()) | NOT_CURED == SYMPTOMS
-    assert not set(tested()) & NOT_CURED
-    assert len(tested()) >= 20
+    assert set(numbered()) | NOT_CURED == SYMPTOMS
+    assert not set(numbered()) & NOT_CURED
+    assert len(numbered()) >= 20
     for number in NOT_CURED:
         assert re.search(rf"^{number} +\(", __doc__, re.MULTILINE), number
 
 
 def test_each_test_names_its_issue():
-    for names in tested().values():
+    for names in numbered().values():
         for name in names:
             assert re.match(r"test_\d\d_[a-z_]+_\d+_[a-z]", name), name
