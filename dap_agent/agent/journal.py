@@ -319,6 +319,8 @@ def _line(record: dict[str, Any]) -> str:
         text = f"{record['name']}{' (error)' if record['error'] else ''}" + _indented(record["content"])
     elif kind == "proposal":
         text = record["proposal"]["title"] + _indented(record["diff"])
+        if record.get("trial"):
+            text += _indented(f"trial: {record['trial']['verdict']}: {record['trial']['summary']}")
     elif kind == "verdict":
         text = f"{record['verdict']}: {record['summary']}"
     elif kind == "applied":

@@ -18,6 +18,7 @@ from dap_agent.agent.progress import OnProgress, Progress, ProgressKind
 from dap_agent.agent.proposing import Desk
 from dap_agent.agent.tools import TEST_TIMEOUT, Toolbox, ToolContext
 from dap_agent.agent.toolset import tools
+from dap_agent.errors import DapAgentError
 from dap_agent.models.base import (
     AssistantMessage,
     Backend,
@@ -34,6 +35,8 @@ from dap_agent.session.redaction import mask_code
 from dap_agent.session.rendering import clean, clip
 
 if TYPE_CHECKING:
+    from dap_agent.fixes.edits import ChangeSet
+    from dap_agent.fixes.trials import Trial
     from dap_agent.fixes.workspace import Workspace
 
 
@@ -167,12 +170,29 @@ class _Investigation:
         self.job = job
         self.messages: list[Message] = list(before)
         self._on_progress = on_progress
-        self.desk = Desk(workspace, program.snapshot, python, prove=prove, journal=journal, tell=self.tell)
+        self.desk = Desk(
+            workspace, program.snapshot, python, prove=prove, journal=journal, tell=self.tell, attempt=self.attempt
+        )
         self.toolbox = Toolbox(
             tools(allow_evaluate=allow_evaluate, propose=job.proposes),
             ToolContext(program, workspace, python, self.desk),
         )
         self.words = ""
+
+    async def attempt(self, changes: "ChangeSet") -> "Trial | None":
+        """A trial of a proposal's changes; None where none can be made."""
+        from dap_agent.fixes.trials import try_changes
+
+        if self.program.snapshot.exception is None:
+            return None
+        try:
+            (trial,) = await try_changes(self.program, [changes], timeout=min(5.0, max(0.5, self.meter.seconds_left)))
+        except ProgramResumed:
+            raise
+        except DapAgentError as error:
+            self.tell("note", f"The fix was not tried in a copy of the program: {error.message}")
+            return None
+        return trial
 
     def tell(self, kind: ProgressKind, text: str, **data: Any) -> None:
         if self._on_progress is not None:
@@ -204,6 +224,7 @@ class _Investigation:
             self.meter.cost,
             self.meter.turns,
             self.meter.seconds,
+            self.desk.trial,
         )
 
     @contextmanager

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from dap_agent.fixes.edits import ChangeSet
     from dap_agent.fixes.proof import Verdict
     from dap_agent.fixes.proposal import Proposal
+    from dap_agent.fixes.trials import Trial
 
 Status = Literal["proposed", "answered", "gave-up", "out-of-budget", "model-error", "resumed"]
 
@@ -29,6 +30,7 @@ class Outcome:
         cost: US dollars, None if the price is unknown.
         turns: model calls that were answered.
         seconds: wall clock.
+        trial: of the proposal in a copy of the stopped program, None if none could be made.
     """
 
     status: Status
@@ -40,6 +42,7 @@ class Outcome:
     cost: float | None
     turns: int
     seconds: float
+    trial: "Trial | None" = None
 
     @property
     def proved(self) -> bool:

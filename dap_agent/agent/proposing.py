@@ -3,14 +3,14 @@
 import asyncio
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dap_agent.agent.journal import Journal
 from dap_agent.agent.report import verdict_json, verdict_text
 from dap_agent.agent.tools import Tool, ToolContext, ToolError
-from dap_agent.session.redaction import mask, mask_code, mask_text
+from dap_agent.session.redaction import mask, mask_code, mask_json, mask_text
 from dap_agent.session.rendering import one_line, owner_text
 from dap_agent.session.snapshot import Snapshot
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dap_agent.fixes.edits import ChangeSet
     from dap_agent.fixes.proof import Failure, Verdict
     from dap_agent.fixes.proposal import Proposal
+    from dap_agent.fixes.trials import Trial
     from dap_agent.fixes.workspace import Workspace
 
 #: How often a proposal whose proof failed is sent back; after the last time the best one is the outcome.
@@ -39,9 +40,10 @@ class Desk:
         journal: gets proposals and verdicts.
         tell: tells a display (kind, text, data as keywords).
         timeout: seconds for each run of tests.
+        attempt: tries a change on the stopped program; None: nothing can be tried there.
 
     Attributes:
-        proposal, changes, verdict: the best so far.
+        proposal, changes, verdict, trial: the best so far.
         done: whether the investigation can end.
         failure: what a regression test must reproduce, None if nothing is proved.
     """
@@ -56,10 +58,12 @@ class Desk:
         journal: Journal,
         tell: Callable[..., None],
         timeout: float = 60.0,
+        attempt: "Callable[[ChangeSet], Awaitable[Trial | None]] | None" = None,
     ) -> None:
         self.proposal: Proposal | None = None
         self.changes: ChangeSet | None = None
         self.verdict: Verdict | None = None
+        self.trial: Trial | None = None
         self.done = False
         self._workspace = workspace
         self._snapshot = snapshot
@@ -68,6 +72,7 @@ class Desk:
         self._journal = journal
         self._tell = tell
         self._timeout = timeout
+        self._attempt = attempt
         self._rounds = 0
         self._judged: dict[str, str] = {}
 
@@ -83,14 +88,20 @@ class Desk:
             raise ToolError(f"You proposed exactly this before. {self._sent_back(self._judged[key])}")
         proposal, changes = await asyncio.to_thread(self._plan, data)
         written, diff = proposal.to_json(), mask_code(changes.diff())
-        self._journal.write("proposal", proposal=written, diff=diff)
-        self._tell("proposal", one_line(proposal.title), proposal=written, diff=diff)
+        trial = await self._attempt(changes) if self._attempt is not None else None
+        tried = mask_json(trial.to_json()) if trial is not None else None
+        self._journal.write("proposal", proposal=written, diff=diff, trial=tried)
+        self._tell("proposal", one_line(proposal.title), proposal=written, diff=diff, trial=tried)
+        if trial is not None:
+            self._tell("note", f"trial: {one_line(trial.verdict)}: {one_line(trial.summary)}")
         if self.failure is None:
-            self._keep(proposal, changes, None)
+            self._keep(proposal, changes, None, trial)
             self.done = True
             return "The proposal applies; it is shown to the user without a proof."
-        verdict = await self._judge(proposal, changes, self.failure)
+        verdict = await self._judge(proposal, changes, self.failure, trial)
         text = mask_text(verdict_text(verdict))
+        if trial is not None:
+            text += mask_text(f"\nTrial in a copy of the stopped program: {trial.verdict}: {one_line(trial.summary)}.")
         if verdict.kind in ("proved", "unproven"):  # unproven: no test can run here, whatever is proposed
             self.done = True
             return text
@@ -103,13 +114,7 @@ class Desk:
         from dap_agent.fixes.proposal import parse
 
         proposal = parse(data)
-        masked = [where for where, text in _new_text(data) if mask() in text]
-        if masked:
-            raise ToolError(
-                f"{', '.join(masked)} holds {mask()}, which stands for a secret that you cannot see: writing it "
-                "would destroy the user's value. Leave that text as it is, with a str_replace beside it; in a test use "
-                "a value of your own."
-            )
+        refuse_masks([*((f"edits[{n}]", edit) for n, edit in enumerate(data["edits"])), ("test", data["test"])])
         try:
             changes = plan_proposal(self._workspace, proposal, python=self._python)
         except (OutsideWorkspace, ProtectedFile) as error:
@@ -129,7 +134,9 @@ class Desk:
     def _files(self) -> list[str]:
         return [frame["file"] for frame in self._snapshot.frames if not frame["user"]]
 
-    async def _judge(self, proposal: "Proposal", changes: "ChangeSet", failure: "Failure") -> "Verdict":
+    async def _judge(
+        self, proposal: "Proposal", changes: "ChangeSet", failure: "Failure", trial: "Trial | None"
+    ) -> "Verdict":
         from dap_agent.fixes.proof import prove
 
         verdict = await prove(
@@ -144,11 +151,13 @@ class Desk:
         self._journal.write("verdict", **verdict_json(verdict), notes=list(verdict.notes))
         self._tell("verdict", f"{verdict.kind}: {one_line(verdict.summary)}", verdict=verdict.kind)
         if self.verdict is None or _RANKS.index(verdict.kind) >= _RANKS.index(self.verdict.kind):
-            self._keep(proposal, changes, verdict)
+            self._keep(proposal, changes, verdict, trial)
         return verdict
 
-    def _keep(self, proposal: "Proposal", changes: "ChangeSet", verdict: "Verdict | None") -> None:
-        self.proposal, self.changes, self.verdict = proposal, changes, verdict
+    def _keep(
+        self, proposal: "Proposal", changes: "ChangeSet", verdict: "Verdict | None", trial: "Trial | None"
+    ) -> None:
+        self.proposal, self.changes, self.verdict, self.trial = proposal, changes, verdict, trial
 
     def _sent_back(self, verdict: str) -> str:
         self._count()
@@ -196,13 +205,28 @@ def _origins(exception: "dict[str, Any] | None", stack: tuple[tuple[str, str], .
     )
 
 
-def _new_text(data: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Where in a proposal, and what, text is written into files."""
-    for number, edit in enumerate(data["edits"]):
-        for name in ("source", "new", "statement", "content"):
-            if isinstance(edit.get(name), str):
-                yield f"edits[{number}].{name}", edit[name]
-    yield "test.source", data["test"]["source"]
+def refuse_masks(edits: Iterable[tuple[str, dict[str, Any]]]) -> None:
+    """Refuse text for files that holds a mask.
+
+    Args:
+        edits: what it is called, and an edit (or test) as JSON.
+
+    Raises:
+        ToolError: one does.
+    """
+    names = ("source", "new", "statement", "content")
+    masked = [
+        f"{where}.{name}"
+        for where, edit in edits
+        for name in names
+        if isinstance(edit.get(name), str) and mask() in edit[name]
+    ]
+    if masked:
+        raise ToolError(
+            f"{', '.join(masked)} holds {mask()}, which stands for a secret that you cannot see: writing it "
+            "would destroy the user's value. Leave that text as it is, with a str_replace beside it; in a test use "
+            "a value of your own."
+        )
 
 
 async def _propose(context: ToolContext, arguments: dict[str, Any]) -> str:
@@ -213,26 +237,28 @@ async def _propose(context: ToolContext, arguments: dict[str, Any]) -> str:
 
 # schemas/proposal.schema.json with one flat object for all kinds of edits, which any model and server understands;
 # what a kind must have is checked by fixes.proposal.parse
-_EDIT = {
+PROPERTIES: dict[str, dict[str, Any]] = {
+    "kind": {"enum": ["replace_symbol", "str_replace", "insert_import", "add_symbol", "write_file"]},
+    "file": {"type": "string", "description": "relative to the workspace's root"},
+    "symbol": {"type": "string", "description": "qualified name: Cart.total"},
+    "source": {"type": "string"},
+    "first_line": {"type": "integer", "description": "only for a name that is defined twice"},
+    "old": {"type": "string"},
+    "new": {"type": "string"},
+    "statement": {"type": "string"},
+    "after": {"type": "string"},
+    "inside": {"type": "string"},
+    "content": {"type": "string"},
+}
+
+EDIT: dict[str, Any] = {
     "type": "object",
     "description": (
         "replace_symbol(file, symbol, source: the whole new def or class): preferred. "
         "str_replace(file, old: exact and unique, new). insert_import(file, statement). "
         "add_symbol(file, source, after? | inside?: a class). write_file(file, content): new files. No line numbers."
     ),
-    "properties": {
-        "kind": {"enum": ["replace_symbol", "str_replace", "insert_import", "add_symbol", "write_file"]},
-        "file": {"type": "string", "description": "relative to the workspace's root"},
-        "symbol": {"type": "string", "description": "qualified name: Cart.total"},
-        "source": {"type": "string"},
-        "first_line": {"type": "integer", "description": "only for a name that is defined twice"},
-        "old": {"type": "string"},
-        "new": {"type": "string"},
-        "statement": {"type": "string"},
-        "after": {"type": "string"},
-        "inside": {"type": "string"},
-        "content": {"type": "string"},
-    },
+    "properties": PROPERTIES,
     "required": ["kind", "file"],
     "additionalProperties": False,
 }
@@ -260,7 +286,7 @@ PROPOSE = Tool(
                     "additionalProperties": False,
                 },
             },
-            "edits": {"type": "array", "minItems": 1, "items": _EDIT},
+            "edits": {"type": "array", "minItems": 1, "items": EDIT},
             "test": {
                 "type": "object",
                 "description": "the regression test: red on the old code for the same reason, green on the new",

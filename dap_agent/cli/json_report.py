@@ -61,6 +61,7 @@ class Report:
             "proposal": outcome.proposal.to_json() if outcome and outcome.proposal else None,
             "diff": outcome.changes.diff() if outcome and outcome.changes else None,
             "verdict": None,
+            "trial": outcome.trial.to_json() if outcome and outcome.trial else None,
             "applied": list(self.applied),
             "rerun": self.rerun,
             "usage": None,

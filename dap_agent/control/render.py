@@ -297,6 +297,7 @@ def proposal(outcome: "Outcome", *, full: bool = True) -> list[Line]:
         lines.append((Span("  change:"),))
         lines += diff(outcome.changes.diff())
     lines += verdict(outcome)
+    lines += trial(outcome)
     return lines
 
 
@@ -316,6 +317,17 @@ def verdict(outcome: "Outcome") -> list[Line]:
     # each broken test has to be named, and the kind alone does not
     summary = clean(outcome.verdict.summary).replace("\n", " ")
     return [(Span("  verdict: "), Span(kind, "good" if kind == "proved" else "bad"), Span(f": {summary}"))]
+
+
+def trial(outcome: "Outcome") -> list[Line]:
+    """What became of the change in a copy of the stopped program, in one line; nothing if it was not tried there."""
+    tried = outcome.trial
+    if tried is None:
+        return []
+    style = {"passes": "good", "not reached": "", "cannot be tried": ""}.get(tried.verdict, "bad")
+    where = "" if tried.verdict == "cannot be tried" else " in a locked copy of the stopped program"
+    summary = clean(tried.summary).replace("\n", " ")
+    return [(Span("  trial: "), Span(tried.verdict, style), Span(f"{where}: {summary}"))]
 
 
 def proof_output(outcome: "Outcome") -> list[Line]:

@@ -19,8 +19,13 @@ _current: list[Stop] = []
 def set_stop(stop: Stop | None) -> None:
     """Make *stop* the one that questions are about; None when the program goes on."""
     del _current[:]
+    recorder = sys.modules.get("%s.recorder" % __package__)
     if stop is not None:
+        if recorder is not None:
+            recorder.freeze("stop")
         _current.append(stop)
+    elif recorder is not None:
+        recorder.thaw("stop")
 
 
 def current_stop() -> Stop | None:
@@ -43,8 +48,8 @@ def call(name: str, arguments_json: str = "{}") -> str:
     """Answer one question; never raises.
 
     Args:
-        name: `snapshot`, `frame`, `variable`, `members`, `evaluate`, `evaluate_jailed`, `try_fix` (all with `halted`:
-            the DAP id of a thread that an editor's debugger has stopped) or `threads`; `interrupt` ends what is
+        name: `snapshot`, `frame`, `variable`, `members`, `history`, `evaluate`, `evaluate_jailed`, `try_fix` (all with
+            `halted`: the DAP id of a thread that an editor's debugger has stopped) or `threads`; `interrupt` ends what is
             evaluated or tried; `halted` or `frame_number` (`suspended.py`); for a program that ran before us `attach`,
             `detach`, `pausable`, `paused` or `unpause` (`attached.py`); `stops` or `no_stops` (`raising.py`).
         arguments_json: an object with the arguments of the function of that name (`inspection.py`, `evaluation.py`,
@@ -114,6 +119,10 @@ def _answer(name: str, arguments: dict[str, Any]) -> Any:
         from . import trial
 
         questions[name] = trial.try_fix
+    if name == "history":
+        from . import recorder
+
+        questions[name] = recorder.history
     if name == "threads":
         return snapshot.all_threads()
     if name not in questions:

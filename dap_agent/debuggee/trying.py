@@ -63,7 +63,8 @@ def tried(job: Job) -> Dict[str, Any]:
     picture = snapshot.Picture()
     found = blank(job.target.number)
     patch = patching.Patch(frames)
-    defaults = again.defaults_of(job.function)
+    function: Any = job.function
+    defaults = again.defaults_of(function)
     try:
         rest = _rest(job) if job.target.is_module else None
         for change in job.changes:
@@ -283,10 +284,15 @@ def _timed(call: Callable[[], Tuple[Any, Optional[int]]], seconds: float, watch:
     yielded: Optional[int] = None
     error: Optional[BaseException] = None
     clock = reading.Deadline(seconds)
+
+    def watched() -> Tuple[Any, Optional[int]]:
+        watch.start()
+        return call()
+
     try:
         _alarm(seconds)
-        watch.start()
-        value, yielded = call()
+        # a stop at the raise is made inside of an event's callback, where the interpreter tells of no others
+        value, yielded = sys.call_tracing(watched, ())
     except BaseException as raised:  # the code may raise anything, SystemExit too: it is its result
         error = raised
     try:

@@ -82,7 +82,7 @@ class _File:
         return line
 
 
-def plan(workspace: Workspace, edits: Sequence[Edit], *, python: Path | None = None) -> ChangeSet:
+def plan(workspace: Workspace, edits: Sequence[Edit], *, python: Path | None = None, check: bool = True) -> ChangeSet:
     """What *edits* do to the files of *workspace*. Nothing is written.
 
     Several edits to one file apply in order. Every Python file must compile under its own encoding.
@@ -90,6 +90,7 @@ def plan(workspace: Workspace, edits: Sequence[Edit], *, python: Path | None = N
     Args:
         python: the debuggee's interpreter; it compiles the results too, since its grammar may be older or newer
             than ours. Without it our own grammar decides.
+        check: whether they are compiled at all.
 
     Raises:
         EditError: an edit cannot be made; every edit that fails is told, and how to do it right.
@@ -119,7 +120,8 @@ def plan(workspace: Workspace, edits: Sequence[Edit], *, python: Path | None = N
             changes.append(FileChange(file.path, file.name, file.old, new, file.mode))
     if not changes:
         raise EditError("the edits change nothing: every file would be as it is now")
-    _check_syntax(changes, python)
+    if check:
+        _check_syntax(changes, python)
     return ChangeSet(workspace.root, tuple(changes))
 
 

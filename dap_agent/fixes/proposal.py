@@ -144,7 +144,7 @@ def parse(data: object) -> Proposal:
     Raises:
         ProposalError: it does not follow the schema; each problem is told with its JSON path and how to do it right.
     """
-    problems = [*_problems(data)]
+    problems = [*_problems(data, schema())]
     if problems:
         raise ProposalError(problems)
     assert isinstance(data, dict)  # the schema says so
@@ -157,13 +157,30 @@ def parse(data: object) -> Proposal:
     )
 
 
-def _problems(data: object) -> Iterable[str]:
+def parse_edits(data: object, where: str = "$") -> tuple[Edit, ...]:
+    """The edits of a proposal alone.
+
+    Args:
+        data: decoded JSON.
+        where: JSON path of *data*, for what is told.
+
+    Raises:
+        ProposalError: as `parse`.
+    """
+    definition = {**schema()["properties"]["edits"], "$defs": schema()["$defs"]}
+    problems = [*_problems(data, definition, where)]
+    if problems:
+        raise ProposalError(problems)
+    assert isinstance(data, list)  # the schema says so
+    return tuple(KINDS[one["kind"]](**{k: v for k, v in one.items() if k != "kind"}) for one in data)
+
+
+def _problems(data: object, whole: dict[str, Any], where: str = "$") -> Iterable[str]:
     import jsonschema
 
-    whole = schema()
     validator = jsonschema.Draft202012Validator(whole)
     for error in sorted(validator.iter_errors(data), key=lambda e: e.json_path):
-        path = error.json_path
+        path = where + error.json_path[1:]
         if error.validator != "anyOf":
             yield f"{path}: {_told(error)}"
             continue

@@ -44,5 +44,19 @@ class StoppedProgram(Protocol):
                 then also `effects` and `isolation`.
         """
 
+    async def try_fix(
+        self, candidates: list[list[dict[str, Any]]], texts: list[str], frame: int | None, timeout: float = 5.0
+    ) -> dict[str, Any]:
+        """Try candidates for a fix on the failing call, in copies like those of a jailed `evaluate`.
+
+        Args:
+            candidates, texts: the new files, as `dap_agent/debuggee/trial.py` takes them (`fixes.trials` makes them).
+            frame: number of the frame that is called again, None: found out.
+            timeout: seconds for each call.
+
+        Returns:
+            `trials` and `isolation`, see there.
+        """
+
     async def until_over(self) -> str:
         """Wait until the stop has ended; returns a sentence on how."""

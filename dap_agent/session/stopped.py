@@ -79,6 +79,19 @@ class LiveStop:
 
     async def evaluate(self, frame: int, code: str, timeout: float = 5.0, *, jailed: bool = False) -> dict[str, Any]:
         """See `StoppedProgram.evaluate`: runs in the thread that failed, or in a copy of it."""
+        arguments = {"number": frame, "code": code, "timeout": timeout}
+        return await self._run("evaluate_jailed" if jailed else "evaluate", arguments, timeout + 15.0)
+
+    async def try_fix(
+        self, candidates: list[list[dict[str, Any]]], texts: list[str], frame: int | None, timeout: float = 5.0
+    ) -> dict[str, Any]:
+        """See `StoppedProgram.try_fix`."""
+        arguments = {"candidates": candidates, "texts": texts, "number": frame, "timeout": timeout}
+        # two at a time for each of eight jails, and one frame after the other for at most three times as long
+        return await self._run("try_fix", arguments, 6 * (timeout + 2.0) + 20.0)
+
+    async def _run(self, question: str, arguments: Mapping[str, Any], timeout: float) -> dict[str, Any]:
+        """Ask what runs the program's code in its thread: it ends when the program is to go on."""
         self._check()
         if self._thread_id is None:
             raise InspectionError("Nothing can be evaluated: every thread of the program waits in C code.")
@@ -88,9 +101,9 @@ class LiveStop:
             )
             self._frame_id = int(stack["stackFrames"][0]["id"])
         ticket = uuid.uuid4().hex
-        arguments = {"number": frame, "code": code, "timeout": timeout, "ticket": ticket}
-        question = "evaluate_jailed" if jailed else "evaluate"
-        asked = asyncio.ensure_future(self._ask(question, arguments, frame_id=self._frame_id, timeout=timeout + 15.0))
+        asked = asyncio.ensure_future(
+            self._ask(question, {**arguments, "ticket": ticket}, frame_id=self._frame_id, timeout=timeout)
+        )
         resuming: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def interruption() -> Mapping[str, Any]:
@@ -200,6 +213,12 @@ class PostMortem:
     async def evaluate(self, frame: int, code: str, timeout: float = 5.0, *, jailed: bool = False) -> dict[str, Any]:
         """Not possible any more."""
         raise InspectionError("The process has ended: nothing can be evaluated in it. Use run_test to try code.")
+
+    async def try_fix(
+        self, candidates: list[list[dict[str, Any]]], texts: list[str], frame: int | None, timeout: float = 5.0
+    ) -> dict[str, Any]:
+        """Not possible any more."""
+        raise InspectionError("The process has ended: nothing can be tried in it. Use run_test to try code.")
 
     async def resume(self) -> None:
         """Nothing is left to resume."""

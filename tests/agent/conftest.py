@@ -204,6 +204,7 @@ class FakeProgram:
         self.data = data
         self.fail: Exception | None = None
         self.asked: list[tuple[Any, ...]] = []
+        self.trials: list[dict[str, Any]] | None = None
 
     @property
     def snapshot(self) -> Snapshot:
@@ -229,6 +230,14 @@ class FakeProgram:
     async def evaluate(self, frame: int, code: str, timeout: float = 5.0, *, jailed: bool = False) -> dict[str, Any]:
         self._note("evaluate_jailed" if jailed else "evaluate", frame, code, timeout)
         raise InspectionError("not here")
+
+    async def try_fix(
+        self, candidates: list[list[dict[str, Any]]], texts: list[str], frame: int | None, timeout: float = 5.0
+    ) -> dict[str, Any]:
+        self._note("try_fix", candidates, texts, frame, timeout)
+        if self.trials is None:
+            raise InspectionError("Nothing can be tried here.")
+        return {"trials": copy.deepcopy(self.trials[: len(candidates)]), "isolation": {"text": "Locked."}}
 
 
 @pytest.fixture

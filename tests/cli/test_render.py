@@ -131,6 +131,7 @@ def outcome(**more: Any) -> Any:
             test=SimpleNamespace(file="tests/test_tier.py", source="def test_tier():\n    assert tier\n"),
         ),
         "changes": SimpleNamespace(diff=lambda: "--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-old\n+new\n"),
+        "trial": SimpleNamespace(verdict="passes", summary="total([]) returned 0"),
         "verdict": SimpleNamespace(kind="proved", summary="Red, then green.", red=run, green=None, others=None),
         "usage": SimpleNamespace(input_tokens=1200, output_tokens=34),
         "cost": 0.25,
@@ -159,6 +160,7 @@ dap-agent: proposed fix: Read tiers without blanks
     -old
     +new
   verdict: proved: Red, then green.
+  trial: passes in a locked copy of the stopped program: total([]) returned 0
 """
     )
 

@@ -130,6 +130,7 @@ def outcome(status: str = "proposed", kind: str | None = "proved", **more: Any) 
         "proposal": proposal if found else None,
         "changes": SimpleNamespace(diff=lambda: "-old\n+new\n", files=()) if found else None,
         "verdict": verdict if found and kind else None,
+        "trial": None,
         "explanation": "" if found else "It is hard.",
         "usage": Usage(1000, 50),
         "cost": 0.01,
