@@ -6,11 +6,22 @@ import sys
 import threading
 from typing import Any, Callable, Iterable
 
-from . import predict, reading
+from . import reading
 
+_predict: Any = None
 _quick: Any = None
-if sys.version_info >= (3, 12):
-    from . import quick as _quick
+
+
+def load() -> None:
+    """Import what a judgement needs: not in the middle of a raise, and not where no raise is judged."""
+    global _predict, _quick
+    from . import predict
+
+    _predict = predict
+    if sys.version_info >= (3, 12):
+        from . import quick
+
+        _quick = quick
 
 
 class Ignored:
@@ -48,7 +59,7 @@ class Ignored:
 
 
 class Judge:
-    """Judges raises, and remembers for each thread at which one it has had its stop.
+    """Judges raises (after `load`), and remembers for each thread at which one it has had its stop.
 
     Args:
         seen: whether a frame is one whose raises are told of: then its callers need not be asked about them.
@@ -82,7 +93,7 @@ class Judge:
         self.asked += 1
         if exc is None and _quick is not None and _quick.handled(exc_type, trace.tb_frame) is not None:
             return False  # nearly all raises
-        verdict = predict.will_be_unhandled(exc_type, exc, trace.tb_frame)
+        verdict = _predict.will_be_unhandled(exc_type, exc, trace.tb_frame)
         if not (verdict.unhandled and verdict.certain) or self._consequence():
             return False
         self._here.stopped = _place(trace)

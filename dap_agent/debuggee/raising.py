@@ -56,6 +56,8 @@ def configure(
     if _policy is None or _policy.filters.debugger is not found:
         pydevd_filters.unnumber(found)
         _policy = _Policy(found)
+    if will_be_unhandled:
+        judging.load()
     _policy.watches_raises = will_be_unhandled
     _policy.judge.ignored = judging.Ignored(ignore_types, ignore_modules)
     _policy.filters.put_in()

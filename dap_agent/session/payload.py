@@ -96,9 +96,7 @@ def _install(name, sources, cache):
     exec(compile(sources["__init__"], "<dap-agent>/debuggee/__init__.py", "exec", 0, True), package.__dict__)
     package.load = load
     sys.modules[name] = package
-    for short in ("api", "start"):
-        if short in sources:
-            load(short)
+    load("api")
 """
 
 
@@ -106,8 +104,9 @@ def _install(name, sources, cache):
 def bundle() -> str:
     """Python source that, run by `exec(text, {})` in the debuggee, defines the package there, once.
 
-    `api` and `start` are loaded at once, the other modules when they are first imported. Their file names are
-    `<dap-agent>/debuggee/NAME.py`. A global `cache` of the `exec` names a private folder for compiled modules.
+    `api` is loaded at once, the other modules when they are first imported, or by the package's `load(NAME)`. Their
+    file names are `<dap-agent>/debuggee/NAME.py`. A global `cache` of the `exec` names a private folder for compiled
+    modules.
     """
     from importlib.resources import files
 

@@ -52,7 +52,7 @@ def _start():
         if payload is not None:
             exec(compile(payload, "<dap-agent>/payload.py", "exec"), {"cache": settings["folder"]})
             settings.update(bootstrap=here, config=config, root=int(root) if root else None, imported=imported)
-            sys.modules["_dap_agent_debuggee.start"].start(settings)
+            sys.modules["_dap_agent_debuggee"].load("start").start(settings)
     _chain()
 
 
