@@ -80,7 +80,10 @@ class Watch:
         if callers is not None:
             self._remember(exc_type, frame, _way(frame, callers))
             return False
-        verdict, callers = predict.way_of(exc_type, exc, frame)
+        with hooks.undisturbed() as alone:
+            if not alone:
+                return False
+            verdict, callers = predict.way_of(exc_type, exc, frame)
         if verdict.unhandled:
             return verdict.certain
         if callers is not None and callers <= 8:

@@ -10,9 +10,9 @@ import os
 import sys
 import threading
 from types import FrameType, TracebackType
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Iterator, Optional
 
-from . import api, bridge, frameworks, judging, marks, net, originals, output_tail
+from . import api, bridge, frameworks, judging, marks, net, originals, output_tail, recorder
 from .after_import import when_imported
 from .stop import Stop
 
@@ -125,6 +125,22 @@ def report(
         _here.busy = False
 
 
+@contextlib.contextmanager
+def undisturbed() -> Iterator[bool]:
+    """The standard library as it was, to look at the program with; gives False where another thread has it just now."""
+    if getattr(_here, "busy", False) or not _one_at_a_time.acquire(blocking=False):
+        yield False
+        return
+    _here.busy = True
+    lock = _one_at_a_time
+    try:
+        with originals.restored():
+            yield True
+    finally:
+        _here.busy = False
+        lock.release()
+
+
 AT_RAISE_NOTE = (
     "Stopped at the raise: all frames are alive, and no finally, with or except that the exception passes has run yet."
 )
@@ -224,6 +240,8 @@ def _audit(event: str, args: Any) -> None:
         except BaseException as error:  # the program dies of its own exception, not of what its signal handler raised
             with contextlib.suppress(BaseException):  # an error here would keep the traceback from being printed
                 net.failed("a signal handler raised while the program was stopped", error)
+    elif event == "sys.addaudithook":
+        recorder.spare_values()
     elif event == "sys.unraisablehook":
         raised = args[1]
         exc = raised.exc_value
