@@ -148,7 +148,7 @@ AT_RAISE_NOTE = (
 
 def stop_at_raise(exc: BaseException, frame: FrameType) -> None:
     """Stop where *exc* is raised, in *frame*, which still runs. If that can't be done its end is reported as ever."""
-    if not _active or getattr(_here, "busy", False) or not _can_stop():
+    if not _active or getattr(_here, "busy", False):
         return
     marks.put(exc, marks.AT_RAISE)
     _here.busy = True
@@ -161,7 +161,7 @@ def stop_at_raise(exc: BaseException, frame: FrameType) -> None:
             with output_tail.instead(output_tail.captured_by(_capture)):
                 stop.output = output_tail.lines()
             stop.notes.append(AT_RAISE_NOTE)
-            stopped = _stop(stop, exc, tb)
+            stopped = _can_stop() and _stop(stop, exc, tb)
     except Exception as error:  # the program must meet its own exception, not one of ours
         net.failed("could not stop at the raise of %s" % _name(type(exc)), error)
     finally:
