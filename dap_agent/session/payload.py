@@ -122,8 +122,8 @@ def bundle() -> str:
 @functools.cache
 def install_expression() -> str:
     """An expression for an evaluate that runs `bundle()` and leaves no name behind in the frame."""
-    # a third of the size, and pydevd has both modules loaded long before (1.8.21, 1.8.22)
-    packed = base64.b64encode(zlib.compress(bundle().encode())).decode()
+    # a third of the size at a third of the time that the best packing takes; pydevd has both modules loaded long before
+    packed = base64.b64encode(zlib.compress(bundle().encode(), 1)).decode()
     return f"exec(__import__('zlib').decompress(__import__('base64').b64decode({packed!r})), {{}})"
 
 
