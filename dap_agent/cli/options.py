@@ -250,6 +250,16 @@ OPTIONS: tuple[Option, ...] = (
         shown="none beyond SystemExit and its like",
     ),
     Option(
+        "record",
+        _truth,
+        None,
+        "",
+        "remember the last calls of your functions (how often, arguments, results, exceptions), so that also code that "
+        "returned before the failure is seen; below Python 3.12 it makes programs several times slower",
+        commands=("run", "demo"),
+        shown="on from Python 3.12 on",
+    ),
+    Option(
         "allow-evaluate",
         _truth,
         False,

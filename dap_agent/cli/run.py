@@ -104,7 +104,7 @@ class _Run:
         self._interrupts = interrupts
         self._investigator = investigator
         self._launch = launch
-        self._rules = StopRules(settings.stop_at_raise, settings.ignore)
+        self._rules = StopRules(settings.stop_at_raise, settings.ignore, settings.record)
         self._fix = fix
 
     async def all(self) -> int:

@@ -36,6 +36,7 @@ class Settings:
         workspace: absolute folders, the first is the root; empty if none was named.
         stop_at_raise: see `session.launch.StopRules`.
         ignore: the same.
+        record: the same.
         pyproject: the file that was read for settings, if there was one.
     """
 
@@ -52,6 +53,7 @@ class Settings:
     workspace: tuple[Path, ...]
     stop_at_raise: Literal["auto", "always", "never"]
     ignore: tuple[str, ...]
+    record: bool | None
     allow_evaluate: bool
     pyproject: Path | None = None
 

@@ -49,9 +49,9 @@ def call(name: str, arguments_json: str = "{}") -> str:
 
     Args:
         name: `snapshot`, `frame`, `variable`, `members`, `history`, `evaluate`, `evaluate_jailed`, `try_fix` (all with
-            `halted`: the DAP id of a thread that an editor's debugger has stopped) or `threads`; `interrupt` ends what is
-            evaluated or tried; `halted` or `frame_number` (`suspended.py`); for a program that ran before us `attach`,
-            `detach`, `pausable`, `paused` or `unpause` (`attached.py`); `stops` or `no_stops` (`raising.py`).
+            `halted`: the DAP id of a thread that an editor's debugger has stopped) or `threads`; `interrupt` ends what
+            is evaluated or tried; `halted` or `frame_number` (`suspended.py`); for a program that ran before us
+            `attach`, `detach`, `pausable`, `paused` or `unpause` (`attached.py`); `stops` or `no_stops` (`raising.py`).
         arguments_json: an object with the arguments of the function of that name (`inspection.py`, `evaluation.py`,
             `jailed.py`).
 

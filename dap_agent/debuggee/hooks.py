@@ -12,7 +12,7 @@ import threading
 from types import FrameType, TracebackType
 from typing import Any, Callable, Iterator, Optional
 
-from . import api, bridge, frameworks, judging, marks, net, originals, output_tail, recorder
+from . import api, bridge, frameworks, judging, marks, net, originals, output_tail
 from .after_import import when_imported
 from .stop import Stop
 
@@ -241,7 +241,9 @@ def _audit(event: str, args: Any) -> None:
             with contextlib.suppress(BaseException):  # an error here would keep the traceback from being printed
                 net.failed("a signal handler raised while the program was stopped", error)
     elif event == "sys.addaudithook":
-        recorder.spare_values()
+        recorder = sys.modules.get("%s.recorder" % __package__)
+        if recorder is not None:
+            recorder.spare_values()
     elif event == "sys.unraisablehook":
         raised = args[1]
         exc = raised.exc_value

@@ -8,6 +8,7 @@ import types
 from typing import Any, Iterable
 
 from . import packages, reading, sources
+from .calls import argument_names as argument_names
 from .failures import Teller
 from .secrets import Secrets
 from .stop import Stop, other_stacks
@@ -153,13 +154,6 @@ def locals_of(frame: types.FrameType) -> dict[str, Any]:
     return {name: value for name, value in pairs if type(name) is str and name != DEBUGGERS_NAME}
 
 
-def argument_names(code: types.CodeType) -> tuple[str, ...]:
-    """The names of all parameters, `*args` and `**kwargs` included, in the order of the interpreter."""
-    count = code.co_argcount + code.co_kwonlyargcount
-    count += bool(code.co_flags & 0x04) + bool(code.co_flags & 0x08)  # CO_VARARGS, CO_VARKEYWORDS
-    return code.co_varnames[:count]
-
-
 def _module_order(names: dict[str, Any], wanted: list[str]) -> list[str]:
     """The variables of a module: data first, then functions, classes and modules; none of the interpreter's own."""
     kept = [name for name in wanted if not (name.startswith("__") and name.endswith("__"))]
@@ -251,6 +245,10 @@ def take(stop: Stop, seconds: float = SECONDS, locals_of_all: bool = False) -> d
         "threads": threads(picture, stop.thread["id"]),
         "notes": picture.notes + stop.notes,
     }
+    recorder = sys.modules.get("%s.recorder" % __package__)
+    functions = recorder.called(stop, picture) if recorder is not None else None
+    if functions is not None:
+        found["called"] = functions
     if picture.deadline.passed():
         found["notes"].append("Time was up after %.1f s: some values were not read." % seconds)
     cleaned: dict[str, Any] = picture.clean(found)

@@ -17,7 +17,8 @@ def start(settings: Dict[str, Any]) -> None:
         settings: `host` and `port` of the adapter, `debugpy` (the folder of the package), `folder` (for what the
             net catches), `bootstrap` and `config` (for children), `root` (pid of the first process, None in that one),
             `alive` (a file that dap-agent holds locked as long as it lives), `imported` (modules there were before),
-            `at_raise` (`auto`, `always`, `never`), `ignore` (`types` and `modules` whose exceptions are no stop).
+            `at_raise` (`auto`, `always`, `never`), `ignore` (`types` and `modules` whose exceptions are no stop),
+            `record` (whether calls are recorded; None: where it costs little).
     """
     root = settings["root"] or os.getpid()
 
@@ -48,8 +49,13 @@ def start(settings: Dict[str, Any]) -> None:
     children.install(settings["bootstrap"], settings["config"], root)
     output_tail.install()
     originals.remember()
+    record = settings["record"] if settings["record"] is not None else sys.version_info >= (3, 12)
+    if record:
+        from . import recorder
     originals.when_started(set(sys.modules) - settings["imported"])
     at_raise.install(settings["at_raise"], ignored)
+    if record:
+        recorder.start((settings["bootstrap"] + os.sep,))
 
 
 def locked(path: str) -> bool:

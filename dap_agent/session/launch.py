@@ -57,23 +57,27 @@ class ProgramCommand:
 
 @dataclass(frozen=True)
 class StopRules:
-    """Where a run stops, beyond what comes to light by itself.
+    """Where a run stops, beyond what comes to light by itself, and what is recorded on the way there.
 
     Args:
         at_raise: whether it stops already where an exception is raised that nothing will handle: `auto` where that
             costs nothing until something is raised (Python 3.12 and newer), `always`, `never`.
         ignore: what is never a stop: names of exception classes, bare or qualified, and `module:NAME` for what is
             raised in a module or package.
+        record: whether the calls of the user's functions are recorded; None: where that costs little (Python 3.12 and
+            newer).
     """
 
     at_raise: Literal["auto", "always", "never"] = "auto"
     ignore: tuple[str, ...] = ()
+    record: bool | None = None
 
     def to_json(self) -> dict[str, Any]:
         """As the debuggee side takes them (`debuggee/start.py`)."""
         prefix = "module:"
         return {
             "at_raise": self.at_raise,
+            "record": self.record,
             "ignore": {
                 "types": [name for name in self.ignore if not name.startswith(prefix)],
                 "modules": [name[len(prefix) :] for name in self.ignore if name.startswith(prefix)],

@@ -100,6 +100,7 @@ def settings_for(root: Path, **given: Any) -> Settings:
         "timeout": 900.0,
         "workspace": (),
         "stop_at_raise": "auto",
+        "record": None,
         "ignore": (),
         "allow_evaluate": False,
     }

@@ -24,6 +24,7 @@ EXAMPLES: dict[str, tuple[str, str, Any]] = {
     "timeout": ("12", "12", 12.0),
     "workspace": (os.sep, f'["{os.sep}"]', (Path(os.sep),)),
     "stop-at-raise": ("always", '"always"', "always"),
+    "record": ("yes", "true", True),
     "ignore": ("Retry, module:net", '["Retry", "module:net"]', ("Retry", "module:net")),
     "allow-evaluate": ("1", "true", True),
 }
@@ -95,6 +96,7 @@ WRONG = [
     ("model", " "),
     ("allow-evaluate", "perhaps"),
     ("stop-at-raise", "sometimes"),
+    ("record", "sometimes"),
     ("ignore", "Retry Error"),
 ]
 

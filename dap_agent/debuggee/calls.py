@@ -1,0 +1,415 @@
+"""What the flight recorder remembers of calls: text and numbers only, so that no object of the program's lives longer.
+
+Distinct functions, each with its count, the order of its newest call and what was read of its first and newest calls.
+Reading values costs microseconds, so it has a budget of time, and of functions that are called very often it takes some
+calls only.
+"""
+
+from __future__ import annotations
+
+import _signal  # type: ignore[import-not-found]
+import itertools
+import os
+import sys
+import threading
+import time
+from _thread import allocate_lock, get_ident
+from types import CodeType, FrameType
+from typing import Any
+
+from . import packages, reading, stop, values
+from .secrets import Secrets
+
+MOST = 1000
+"""Functions that are remembered; the ones that were not called for the longest time are forgotten first."""
+
+NEWEST = 3
+"""Newest calls of each function of which arguments and result are kept, besides the first."""
+
+READS = 40
+"""Calls of one function that are read, however quickly they come."""
+
+READS_LATER = 3
+"""The same, when it has been found to be called very often."""
+
+_PAUSE = 0.005  # seconds after which a call is read at any rate
+_OPEN = 8
+_CREDIT = 0.02  # seconds that reading may take at once
+_SHARE = 0.04  # of the time that has passed since, the part that it gets
+_ARGUMENTS = 8
+_SECONDS = 0.005  # for the values of one call
+_LIMITS = values.Limits(text=120, string=80, items=4, depth=2, nodes=24)
+
+_FUNCTION = 0x02  # CO_NEWLOCALS: module and class bodies have none
+_MAKERS = ("<module>", "__create_fn__")  # run once by a library (dataclasses, attrs) to make functions
+_PARTS = frozenset(("<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>"))
+_ALARMS = [
+    getattr(_signal, name)
+    for name in ("SIGALRM", "SIGVTALRM", "SIGPROF", "SIGUSR1", "SIGUSR2")
+    if hasattr(_signal, name)
+]
+
+identity: Any = object.__hash__  # id() is an audit event, for which hooks.py has a function
+clock = time.perf_counter  # programs replace it
+_traceback = BaseException.__dict__["__traceback__"].__get__
+
+
+class _Brief(values.Formatter):
+    """Shows every value as if it stood inside another one: no statistics of arrays and tables, which take long."""
+
+    def whole(self, depth: int) -> bool:
+        return False
+
+    def drop(self) -> None:
+        """Keep no class of the program's alive."""
+        self._parts = []
+        for key in [key for key, kind in self._kinds.items() if reading.is_heap_type(kind[0])]:
+            del self._kinds[key]
+        reading.forget()
+
+
+class Call:
+    """What was read of one call.
+
+    Args:
+        order: its number among all calls that were seen.
+        arguments: `name` and `value` of each.
+        caller: `file` and `line` that it was called from, if they are known.
+        thread: name of the thread.
+        task: name of the asyncio task, or None.
+    """
+
+    __slots__ = ("arguments", "caller", "left_with", "order", "result", "task", "thread")
+
+    def __init__(
+        self, order: int, arguments: list[dict[str, Any]], caller: dict[str, Any] | None, thread: str, task: str | None
+    ) -> None:
+        self.order = order
+        self.arguments = arguments
+        self.caller = caller
+        self.thread = thread
+        self.task = task
+        self.result: dict[str, Any] | None = None
+        self.left_with: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """A `call` of the snapshot's schema."""
+        return {
+            "order": self.order,
+            "arguments": self.arguments,
+            "result": self.result,
+            "left_with": self.left_with,
+            "called_from": self.caller,
+            "thread": self.thread,
+            "task": self.task,
+        }
+
+
+class Record:
+    """One function.
+
+    Attributes:
+        calls: how many were seen.
+        thinned: whether there may have been more: it was not watched all the time.
+        order: number of the newest call among all calls.
+        left: how many calls are watched until the budget is looked at.
+        portions: how many times that may be so many more at once.
+        opened: when they were given.
+        reads: how many more calls may be read, however quickly they come.
+        read_at: when a call was read last.
+        forgotten: it was dropped for others.
+    """
+
+    __slots__ = ("calls", "file", "first", "forgotten", "left", "left_with", "line", "name", "newest", "open", "opened",
+                 "order", "portions", "read_at", "reads", "thinned", "thread")  # fmt: skip
+
+    def __init__(self, name: str, file: str, line: int) -> None:
+        self.name, self.file, self.line = name, file, line
+        self.calls = self.order = self.thread = 0
+        self.left = self.portions = 0
+        self.opened = self.read_at = 0.0
+        self.reads = READS
+        self.thinned = self.forgotten = False
+        self.left_with: str | None = None
+        self.first: Call | None = None
+        self.newest: list[Call] = []
+        self.open: dict[int, Call] = {}
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """File and first line: what a frame of it has as well."""
+        return self.file, self.line
+
+
+class Memory:
+    """The functions that were called. Its methods are called in the program's threads, between its instructions.
+
+    Args:
+        hidden: what the names of files begin with that are not the user's.
+    """
+
+    def __init__(self, hidden: tuple[str, ...]) -> None:
+        self.records: dict[tuple[str, str, int], Record] = {}
+        self.known: dict[int, Record] = {}  # by identity of the code
+        self.reads_values = True
+        self.began = clock()
+        self._hidden = hidden
+        self._files: dict[str, bool] = {}
+        self._numbers = itertools.count(1)
+        self._credit, self._since = _CREDIT, self.began
+        self._lock = allocate_lock()
+        self._secrets = Secrets()
+        self._formatter = _Brief(self._secrets, _LIMITS)
+        self._main = reading.own(threading._main_thread, "_ident")  # type: ignore[attr-defined]
+
+    def clear(self) -> None:
+        """Forget all calls; what is watched stays so."""
+        for record in list(self.records.values()):
+            record.forgotten = True
+        self.records.clear()
+        self._numbers = itertools.count(1)
+        self._credit = _CREDIT
+
+    def after_fork(self) -> None:
+        """In a fork's child: its calls are its own, and the parent's other threads hold no locks."""
+        self._lock = allocate_lock()
+        self._main = get_ident()
+        self.clear()
+
+    def of_user(self, code: CodeType, depth: int) -> bool:
+        """Whether *code* is a function of the user's own: as the snapshot sees it, and not made by a library.
+
+        Args:
+            depth: how many frames further out than this method's it runs.
+        """
+        filename = code.co_filename
+        known = self._files.get(filename)
+        if known is None:
+            known = packages.origin_of(filename).user and not filename.startswith(self._hidden)
+            if len(self._files) < 20000:
+                self._files[filename] = known
+        if not known:
+            return False
+        if not code.co_flags & _FUNCTION and code.co_name != "<module>":
+            return False  # the body of a class
+        if code.co_name in _PARTS:
+            return False
+        if filename.startswith("<"):  # made by exec: it belongs to whoever's module it runs in
+            frame = running(depth)
+            return frame is None or self._is_users(frame, code.co_name in _MAKERS)
+        return True
+
+    @staticmethod
+    def _is_users(frame: FrameType, made: bool) -> bool:
+        """Whether the module that a frame runs in is the user's; where it is none, or *made*, the one that calls it."""
+        known = True
+        for _ in range(2):
+            space: Any = frame.f_globals
+            file = reading.text_of(space.get("__file__")) if type(space) is dict else None
+            if file is not None:
+                known = packages.origin_of(file).user
+                if not known or not made:
+                    return known
+            outer = frame.f_back
+            if outer is None or (file is None and str(space.get("__name__")).startswith("namedtuple_")):
+                return outer is None and known
+            frame = outer
+        return known
+
+    def record_of(self, code: CodeType, depth: int) -> Record:
+        """The record of a function of the user's, made if there is none.
+
+        Args:
+            depth: how many frames further out than this method's it runs.
+        """
+        name = getattr(code, "co_qualname", None) or code.co_name
+        if code.co_filename.startswith("<"):
+            name = _made_for(code, name, running(depth))
+        key = code.co_filename, name, code.co_firstlineno
+        record = self.records.get(key)
+        if record is None:
+            if len(self.records) >= MOST:
+                self._forget_oldest()
+            record = self.records[key] = Record(name, code.co_filename, code.co_firstlineno)
+        if len(self.known) > 20 * MOST:
+            self.known.clear()
+        self.known[identity(code)] = record
+        return record
+
+    def _forget_oldest(self) -> None:
+        ordered = sorted(self.records.items(), key=lambda item: item[1].order)
+        for key, record in ordered[: MOST // 4]:
+            record.forgotten = True
+            del self.records[key]
+
+    def count(self, record: Record, code: CodeType, depth: int) -> None:
+        """Note a call that has just begun.
+
+        Args:
+            depth: how many frames further out than this method's it runs.
+        """
+        record.calls += 1
+        record.order = next(self._numbers)
+        record.thread = get_ident()
+        if (record.reads > 0 or clock() - record.read_at > _PAUSE) and self.reads_values and self._affords():
+            record.reads -= 1
+            record.read_at = self._since
+            frame = running(depth)
+            if frame is not None:
+                self._read(record, code, frame)
+
+    def _affords(self) -> bool:
+        now = clock()
+        self._credit = min(_CREDIT, self._credit + _SHARE * (now - self._since))
+        self._since = now
+        return self._credit > 0 and not (get_ident() == self._main and _alarmed())
+
+    def _read(self, record: Record, code: CodeType, frame: FrameType) -> None:
+        if not self._lock.acquire(False):
+            return
+        began = clock()
+        try:
+            self._formatter.deadline = reading.Deadline(_SECONDS)
+            call = Call(record.order, self._arguments(code, frame), _caller(frame), _thread_name(), _task_name())
+            if record.first is None:
+                record.first = call
+            else:
+                record.newest.append(call)
+                del record.newest[:-NEWEST]
+            if len(record.open) >= _OPEN:
+                del record.open[next(iter(record.open))]
+            record.open[identity(frame)] = call
+            self._formatter.drop()
+        finally:
+            self._credit -= clock() - began
+            self._lock.release()
+
+    def _arguments(self, code: CodeType, frame: FrameType) -> list[dict[str, Any]]:
+        if not code.co_flags & _FUNCTION:
+            return []
+        names = argument_names(code)[:_ARGUMENTS]
+        if not names:
+            return []
+        held: Any = frame.f_locals
+        try:
+            return [{"name": name, "value": self._formatter.value(held[name], name)} for name in names if name in held]
+        finally:
+            if type(held) is dict:
+                held.clear()  # below 3.13 a copy, which would keep the values alive until the function ends
+
+    def returned(self, record: Record, frame: FrameType | None, value: Any) -> None:
+        """Note what a call has returned of which the arguments were read."""
+        call = record.open.pop(identity(frame), None)
+        if call is None or not self.reads_values or not self._affords() or not self._lock.acquire(False):
+            return
+        began = clock()
+        try:
+            self._formatter.deadline = reading.Deadline(_SECONDS)
+            call.result = self._formatter.value(value)
+            self._formatter.drop()
+        finally:
+            self._credit -= clock() - began
+            self._lock.release()
+
+    def left(self, record: Record, exc: BaseException) -> None:
+        """Note that an exception has left a call."""
+        record.left_with = name = reading.type_name(type(exc))[:200]
+        if record.open:
+            trace = _traceback(exc)
+            call = record.open.pop(identity(trace.tb_frame), None) if trace is not None else None
+            if call is not None:
+                call.left_with = name
+
+    def mask_known(self, text: str) -> str:
+        """*text* without the values that were met under secret names."""
+        return self._secrets.mask_known(text)
+
+
+def argument_names(code: CodeType) -> tuple[str, ...]:
+    """The names of all parameters, `*args` and `**kwargs` included, in the order of the interpreter."""
+    count = code.co_argcount + code.co_kwonlyargcount
+    count += bool(code.co_flags & 0x04) + bool(code.co_flags & 0x08)  # CO_VARARGS, CO_VARKEYWORDS
+    return code.co_varnames[:count]
+
+
+def running(depth: int) -> FrameType | None:
+    """The frame *depth* calls further out than the caller's; `sys._getframe` would be an audit event."""
+    try:
+        raise _Here
+    except _Here as here:
+        trace = here.__traceback__
+        frame: FrameType | None = trace.tb_frame if trace is not None else None
+        here.__traceback__ = None
+    for _ in range(depth + 1):
+        if frame is not None:
+            frame = frame.f_back
+    return frame
+
+
+class _Here(Exception):
+    pass
+
+
+def _alarmed() -> bool:
+    """Whether a signal handler of the program's may raise at any moment: while values are read that would get lost."""
+    for number in _ALARMS:
+        handler = _signal.getsignal(number)
+        # what pytest-timeout raises is a BaseException, which passes
+        if callable(handler) and reading.text_of(getattr(handler, "__module__", None)) != "pytest_timeout":
+            return True
+    return False
+
+
+def _made_for(code: CodeType, name: str, frame: FrameType | None) -> str:
+    """The name of a function that a library has made: `Order.__init__`, not `__create_fn__.<locals>.__init__`."""
+    if frame is None or not code.co_argcount or not code.co_flags & _FUNCTION:
+        return name
+    held: Any = frame.f_locals
+    owner = held.get(code.co_varnames[0])
+    if type(held) is dict:
+        held.clear()
+    cls = type(owner)
+    if owner is None or reading.class_attribute(cls, code.co_name) is reading.MISSING:
+        return name
+    return "%s.%s" % (reading.qualname(cls), code.co_name)
+
+
+def _caller(frame: FrameType) -> dict[str, Any] | None:
+    outer = frame.f_back
+    if outer is None:
+        return None
+    space: Any = outer.f_globals
+    file = reading.text_of(space.get("__file__")) if type(space) is dict else None
+    if file is None or outer.f_lineno is None:
+        return None
+    return {"file": file, "line": outer.f_lineno}
+
+
+def _thread_name() -> str:
+    thread = threading._active.get(get_ident())  # type: ignore[attr-defined]
+    name = reading.text_of(reading.own(thread, "_name")) if thread is not None else None
+    return name or "Thread %d" % get_ident()
+
+
+def _task_name() -> str | None:
+    module = sys.modules.get("_asyncio")
+    if module is None or module._get_running_loop() is None:
+        return None
+    found = stop.this_task()
+    return found["name"] if found is not None else None
+
+
+_FOLDER = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
+
+
+def is_ours(error: BaseException) -> bool:
+    """Whether our code has raised *error*, and not a signal handler of the program's that ran in the middle of it."""
+    if not issubclass(type(error), Exception):
+        return False
+    trace = _traceback(error)
+    while trace is not None:
+        name = trace.tb_frame.f_code.co_filename
+        if not name.startswith((stop.OURS, "<frozen", _FOLDER)) or "site-packages" in name:
+            return False
+        trace = trace.tb_next
+    return True

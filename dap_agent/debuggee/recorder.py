@@ -1,0 +1,173 @@
+"""The flight recorder: which functions of the user's own were called before the stop.
+
+The culprit has often returned before the failure: its name, and what it got and gave, is what a stack cannot show.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from _thread import get_ident
+from typing import Any
+
+from . import call_events, call_profile, calls, paths, recorded_tests, secrets, sources, stop
+from .snapshot import Picture
+
+SHOWN = 20
+"""Functions that a snapshot carries."""
+
+_PAGE = 50
+
+_memory: calls.Memory | None = None
+_source: call_events.CallEvents | call_profile.CallProfile | None = None
+_reasons: dict[str, int] = {}  # why nothing is recorded at present, and the thread that wants it so
+_why_not = "The recorder is off: it is on from Python 3.12 on unless it is switched off (--no-record)."
+
+
+def start(hidden: tuple[str, ...] = ()) -> bool:
+    """Record from now on; False if the program has taken what that needs.
+
+    Args:
+        hidden: folders whose code is not the user's.
+    """
+    global _memory, _source, _why_not
+    if _memory is not None:
+        return True
+    memory = calls.Memory((stop.OURS, *hidden))
+    source: call_events.CallEvents | call_profile.CallProfile
+    source = call_events.CallEvents(memory) if sys.version_info >= (3, 12) else call_profile.CallProfile(memory)
+    if not source.begin():
+        _why_not = "The recorder is off: the program uses the interpreter's tools for events itself."
+        return False
+    _memory, _source = memory, source
+    atexit.register(source.end)  # later, what our functions refer to is gone
+    os.register_at_fork(after_in_child=_after_fork)
+    recorded_tests.install(clear, lambda wanted: (freeze if wanted else thaw)("test"))
+    return True
+
+
+def clear() -> None:
+    """Forget what was called until now: a test begins."""
+    if _memory is not None and _source is not None:
+        _memory.clear()
+        thaw("test")
+        _source.again()
+
+
+def freeze(reason: str) -> None:
+    """Record nothing until `thaw`: what is called now is no part of what led to the failure."""
+    if _source is not None:
+        _reasons[reason] = get_ident()
+        _source.frozen = True
+
+
+def thaw(reason: str) -> None:
+    """Take a `freeze` back."""
+    if _source is not None and _reasons.pop(reason, None) is not None and not _reasons:
+        _source.frozen = False
+        _source.again()
+
+
+def spare_values() -> None:
+    """Read no more values: the program listens to audit events, of which reading makes some."""
+    if _memory is not None:
+        _memory.reads_values = False
+
+
+def _after_fork() -> None:
+    """A fork's child begins anew. One that was forked by a thread that stands (a jail) records nothing."""
+    if _memory is None or _source is None:
+        return
+    me = get_ident()
+    for reason in [reason for reason, ident in _reasons.items() if ident != me]:
+        del _reasons[reason]
+    _memory.after_fork()
+    if not _reasons:
+        _source.frozen = False
+        _source.again()
+
+
+# ---- what is told of it
+
+
+def called(at: stop.Stop, picture: Picture) -> list[dict[str, Any]] | None:
+    """The functions that were called last, newest last, for a snapshot; None if nothing is recorded."""
+    if _memory is None:
+        return None
+    records = sorted(_memory.records.copy().values(), key=lambda record: record.order)[-SHOWN:]
+    return [_summary(record, at, picture) for record in records]
+
+
+def history(
+    at: stop.Stop, function: str = "", order: str = "newest", start: int = 0, count: int = 20
+) -> dict[str, Any]:
+    """The functions that were called, a page of them.
+
+    Args:
+        function: only those with this text in their name or file, or of just this name.
+        order: `newest` first, `oldest` first, or `calls`: those that were called most often first.
+        start: the first one that is told.
+        count: how many of them.
+
+    Returns:
+        `functions`, each with its first and newest calls that were read; `total` of those that match; `start`.
+
+    Raises:
+        NotThere: nothing is recorded.
+    """
+    if _memory is None:
+        raise paths.NotThere(_why_not)
+    records = [found for found in _memory.records.copy().values() if function in found.name or function in found.file]
+    if order == "calls":
+        records.sort(key=lambda record: (-record.calls, -record.order))
+    else:
+        records.sort(key=lambda record: record.order, reverse=order != "oldest")
+    picture = Picture()
+    chosen = records[start : start + min(count, _PAGE)]
+    functions = []
+    for record in chosen:
+        found = _summary(record, at, picture)
+        read = [call for call in [record.first, *record.newest] if call is not None]
+        found["read"] = [_masked(call.to_json(), picture) for call in read]
+        functions.append(found)
+    return {"functions": functions, "total": len(records), "start": start}
+
+
+def _summary(record: calls.Record, at: stop.Stop, picture: Picture) -> dict[str, Any]:
+
+    call = record.newest[-1] if record.newest else record.first
+    places = {(frame.f_code.co_filename, frame.f_code.co_firstlineno) for frame, _ in at.frames}
+    thread = stop.thread_names().get(record.thread) or (call.thread if call is not None else None)
+    found = {
+        "function": picture.mask(record.name),
+        "file": sources.absolute(record.file),
+        "line": record.line,
+        "calls": record.calls,
+        "thinned": record.thinned,
+        "order": record.order,
+        "on_stack": record.place in places,
+        "thread": thread or "Thread %d" % record.thread,
+        "task": call.task if call is not None else None,
+        "left_with": record.left_with,
+        "arguments": call.arguments if call is not None else None,
+        "arguments_of": call.order if call is not None else None,
+        "result": call.result if call is not None else None,
+    }
+    masked: dict[str, Any] = _masked(found, picture)
+    return masked
+
+
+def _masked(value: Any, picture: Picture) -> Any:
+    """*value* without what the recorder has met under secret names; it is masked by shape when it is read."""
+    assert _memory is not None
+    if type(value) is str:
+        return _memory.mask_known(picture.secrets.mask_known(value))
+    if type(value) is list:
+        return [_masked(item, picture) for item in value]
+    if type(value) is dict:
+        copy = {key: _masked(item, picture) for key, item in value.items()}
+        if secrets.MASK in str(copy.get("text", "")) and "type" in copy:
+            copy["masked"] = True
+        return copy
+    return value
