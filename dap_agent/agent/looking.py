@@ -4,6 +4,7 @@ from typing import Any
 
 from dap_agent.agent.tools import Tool, ToolContext, ToolError
 from dap_agent.session.answers import members_text, variable_text
+from dap_agent.session.history import history_text
 from dap_agent.session.redaction import mask_snapshot
 from dap_agent.session.rendering import exception_text, frame_text, place_text, stack_lines, threads_text, where_text
 from dap_agent.session.snapshot import Snapshot
@@ -74,6 +75,16 @@ async def _members(context: ToolContext, arguments: dict[str, Any]) -> str:
     return members_text(mask_snapshot(await context.program.members(arguments["frame"], arguments["path"])))
 
 
+async def _history(context: ToolContext, arguments: dict[str, Any]) -> str:
+    found = await context.program.history(
+        arguments.get("function", ""),
+        arguments.get("order", "newest"),
+        arguments.get("start", 0),
+        arguments.get("count", 20),
+    )
+    return history_text(mask_snapshot(found))
+
+
 TOOLS = (
     Tool(
         "exception",
@@ -136,5 +147,23 @@ TOOLS = (
         {"frame": 0, "path": "order"},
         _members,
         more="ask variable for single attributes",
+    ),
+    Tool(
+        "history",
+        "The user's functions called before the stop, also those that returned: counts, arguments and results of "
+        "first and newest calls, exceptions.",
+        {
+            "type": "object",
+            "properties": {
+                "function": {"type": "string", "description": "part of its name or file"},
+                "order": {"enum": ["newest", "oldest", "calls"]},
+                "start": {"type": "integer", "minimum": 0},
+                "count": {"type": "integer", "minimum": 1, "maximum": 50},
+            },
+            "additionalProperties": False,
+        },
+        {"function": "parse", "order": "newest", "start": 0, "count": 20},
+        _history,
+        more="ask for a smaller count, or name a function",
     ),
 )

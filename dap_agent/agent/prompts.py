@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dap_agent.agent.excerpts import Excerpts
 from dap_agent.models.base import ToolSpec
+from dap_agent.session.history import called_line, returned
 from dap_agent.session.redaction import mask_code, mask_snapshot
 from dap_agent.session.rendering import (
     clip,
@@ -34,6 +35,8 @@ _HARNESS = 3
 #: How many files of a big workspace are considered for the list.
 MOST_FILES = 20_000
 
+CALLED = "Called before the failure, and returned (newest last)"
+
 _MOST_PACKAGES = 60
 _INSTALLED = ("site-packages", "dist-packages")
 _TOOLS = ("pip", "setuptools", "wheel")
@@ -46,9 +49,9 @@ Method
 1. Read the failing frame: which value is wrong, and what does the code expect of it? Reproduce \
 the failure with evaluate (the failing expression, a part of it, the same with another value) until you know.
 2. Find where the bad value comes from. Follow it up the stack and into the code that made it: a caller, \
-constructor or parser that has already returned is the culprit more often than the line that raised. Values are \
-evidence: check each suspicion with frame, variable, members, search and read_file, and do not guess what you can \
-look up.
+constructor or parser that has already returned is the culprit more often than the line that raised: what was called \
+before the failure is listed with arguments and results, and history tells more of it. Values are evidence: check each \
+suspicion with frame, variable, members, search and read_file, and do not guess what you can look up.
 3. Fix the cause, not the symptom: no swallowed exception, no default that hides bad data, no special case for the \
 values seen here. The smallest change that a maintainer would accept; everything else in the file stays as it is.
 4. Try it before you propose it: try_fix makes the failing call again with the fix in it, in locked copies of the \
@@ -80,8 +83,8 @@ You are dap-agent, a debugger. A Python program stands still at a stop. The user
 look at it with tools and answer.
 
 Method
-- Look up what you need: values with frame, variable and members, code with search and read_file. Values are \
-evidence: do not guess what you can look up.
+- Look up what you need: values with frame, variable and members, what ran before with history, code with search and \
+read_file. Values are evidence: do not guess what you can look up.
 - Answer the question that was asked, in plain text for a console: first the answer, then the values and lines \
 (file:line) that prove it. Short; no headings, no tables.
 - If you cannot know, say what is missing and how the user can find out.
@@ -210,6 +213,7 @@ def first_message(
         "Last output": room.clipped(output_text(snapshot), share=0.2, end=True),
         "Files of the workspace": room.clipped(_files(workspace), share=0.12),
         "Other threads": room.clipped(threads_text(snapshot, 15), share=0.6 if pause else 0.1),
+        CALLED: room.clipped("\n".join(map(called_line, returned(snapshot))), share=0.15, end=True),
         "Notes on the snapshot": room.clipped("\n".join(map(one_line, snapshot.data["notes"])), share=0.1),
     }
     flexible["Stack, innermost first"] = _stack(snapshot, excerpts, room)
@@ -220,6 +224,7 @@ def first_message(
         "The package's code that led there",
         "The user's code that led there",
         "Stack, innermost first",
+        CALLED,
         "Other threads",
         "Last output",
         "Notes on the snapshot",

@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dap_agent.session.history import returned
 from dap_agent.session.rendering import clean, clip, fold_line, owner_text, shorten
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ SOURCE_AROUND = 6
 VALUES = 14
 VALUE_WIDTH = 160
 FRAMES = 14
+CALLED = 5
 OUTPUT_LINES = 5
 OUTPUT_WIDTH = 200
 
@@ -121,6 +123,7 @@ def crash(snapshot: "Snapshot", verb: str = "stopped at") -> list[Line]:
             if frame is not None and frame is not failing and frame.get("source"):
                 lines += _failing(frame)
         lines += _stack(snapshot)
+        lines += _called(snapshot)
     if exception is not None:
         lines += _chain(exception)
     lines += _output(data["output"])
@@ -228,6 +231,21 @@ def _stack(snapshot: "Snapshot") -> list[Line]:
     if len(kept) < len(entries):
         lines.append((Span(f"    ... {len(entries) - len(kept)} more", "dim"),))
     return [*lines, *(line for _, line in kept[FRAMES - 4 :])]
+
+
+def _called(snapshot: "Snapshot") -> list[Line]:
+    """What was called last and has returned: the culprit may be there."""
+    found = returned(snapshot)[-CALLED:]
+    lines: list[Line] = [(Span("  called before, newest last:"),)] if found else []
+    for entry in found:
+        given = ", ".join(
+            f"{pair['name']}={shorten(str(pair['value']['text']), 30)}" for pair in entry["arguments"] or ()
+        )
+        result = f" -> {shorten(str(entry['result']['text']), 40)}" if entry["result"] else ""
+        left = f" left with {entry['left_with']}" if entry["left_with"] else ""
+        words = f"{entry['function']}({clip(given, VALUE_WIDTH)}){result}{left}  {place(entry['file'], entry['line'])}"
+        lines.append((Span(f"    {clean(words)}".replace("\n", "\\n"), "dim"),))
+    return lines
 
 
 def _chain(exception: dict[str, Any], indent: str = "  ") -> list[Line]:

@@ -95,7 +95,8 @@ def called(at: stop.Stop, picture: Picture) -> list[dict[str, Any]] | None:
     """The functions that were called last, newest last, for a snapshot; None if nothing is recorded."""
     if _memory is None:
         return None
-    records = sorted(_memory.records.copy().values(), key=lambda record: record.order)[-SHOWN:]
+    functions = [record for record in _memory.records.copy().values() if record.name != "<module>"]
+    records = sorted(functions, key=lambda record: record.order)[-SHOWN:]
     return [_summary(record, at, picture) for record in records]
 
 

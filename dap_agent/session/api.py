@@ -36,6 +36,18 @@ class StoppedProgram(Protocol):
     async def members(self, frame: int, path: str) -> dict[str, Any]:
         """The attributes and methods of the object at *path*, without running properties."""
 
+    async def history(
+        self, function: str = "", order: str = "newest", start: int = 0, count: int = 20
+    ) -> dict[str, Any]:
+        """The user's functions that were called before the stop: `functions`, `total` and `start`.
+
+        Args:
+            function: only those with this text in their name or file.
+            order: `newest` or `oldest` first, or `calls`: the most often called first.
+            start: the first one.
+            count: how many, at most 50.
+        """
+
     async def evaluate(self, frame: int, code: str, timeout: float = 5.0, *, jailed: bool = False) -> dict[str, Any]:
         """Run *code* in the frame, for at most *timeout* seconds; value, output and error.
 

@@ -9,6 +9,7 @@ from dap_agent.proxy.server import ProxyServer, RequestFailed
 from dap_agent.session import payload
 from dap_agent.session.api import InspectionError, ProgramResumed
 from dap_agent.session.asker import ANSWER_TIMEOUT, ENDED, RESUMED, Asker
+from dap_agent.session.history import page_of
 from dap_agent.session.snapshot import Snapshot
 
 
@@ -76,6 +77,12 @@ class LiveStop:
     async def members(self, frame: int, path: str) -> dict[str, Any]:
         """See `StoppedProgram.members`."""
         return await self._ask("members", {"number": frame, "path": path})
+
+    async def history(
+        self, function: str = "", order: str = "newest", start: int = 0, count: int = 20
+    ) -> dict[str, Any]:
+        """See `StoppedProgram.history`."""
+        return await self._ask("history", {"function": function, "order": order, "start": start, "count": count})
 
     async def evaluate(self, frame: int, code: str, timeout: float = 5.0, *, jailed: bool = False) -> dict[str, Any]:
         """See `StoppedProgram.evaluate`: runs in the thread that failed, or in a copy of it."""
@@ -209,6 +216,15 @@ class PostMortem:
     async def members(self, frame: int, path: str) -> dict[str, Any]:
         """Not possible any more."""
         raise InspectionError("The process has ended: members can't be listed. Read its source instead.")
+
+    async def history(
+        self, function: str = "", order: str = "newest", start: int = 0, count: int = 20
+    ) -> dict[str, Any]:
+        """The functions that the snapshot holds."""
+        found = page_of(self._snapshot, function, order, start, count)
+        if found is None:
+            raise InspectionError("The process has ended, and the calls before its end were not recorded.")
+        return found
 
     async def evaluate(self, frame: int, code: str, timeout: float = 5.0, *, jailed: bool = False) -> dict[str, Any]:
         """Not possible any more."""

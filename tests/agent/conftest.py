@@ -19,6 +19,7 @@ from dap_agent.agent.progress import Progress
 from dap_agent.fixes.workspace import Workspace
 from dap_agent.models.base import Call, Message, ModelError, ToolSpec, Turn, Usage
 from dap_agent.session.api import InspectionError
+from dap_agent.session.history import page_of
 from dap_agent.session.snapshot import Snapshot
 
 ORDERS = '''\
@@ -226,6 +227,15 @@ class FakeProgram:
     async def members(self, frame: int, path: str) -> dict[str, Any]:
         self._note("members", frame, path)
         raise InspectionError(f"no such name {path!r}")
+
+    async def history(
+        self, function: str = "", order: str = "newest", start: int = 0, count: int = 20
+    ) -> dict[str, Any]:
+        self._note("history", function, order, start, count)
+        found = page_of(self.snapshot, function, order, start, count)
+        if found is None:
+            raise InspectionError("nothing was recorded")
+        return found
 
     async def evaluate(self, frame: int, code: str, timeout: float = 5.0, *, jailed: bool = False) -> dict[str, Any]:
         self._note("evaluate_jailed" if jailed else "evaluate", frame, code, timeout)
