@@ -142,7 +142,8 @@ OUTCOME: Any = SimpleNamespace(
     ),
     changes=SimpleNamespace(diff=lambda: "-old\n+new\n"),
     verdict=SimpleNamespace(kind="proved", summary="Red, then green.", red=None, green=None, others=None),
-    explanation="Because of the blank.", trial=None,
+    explanation="Because of the blank.",
+    trial=None,
 )
 
 
