@@ -55,4 +55,13 @@ def when_imported(name: str, callback: Callable[[Any], None]) -> None:
         return
     if _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)
-    _finder.waiting[name] = callback
+    others = _finder.waiting.get(name)
+    _finder.waiting[name] = callback if others is None else _both(others, callback)
+
+
+def _both(first: Callable[[Any], None], second: Callable[[Any], None]) -> Callable[[Any], None]:
+    def call(module: Any) -> None:
+        first(module)
+        second(module)
+
+    return call
