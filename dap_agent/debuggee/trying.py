@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-import signal
 import sys
 import types
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from . import again, codes, confining, evaluation, jailed, modulerun, patching, reached, reading, snapshot, sources
+from .alarm import Alarm, TimeUp
 from .failures import Teller
 from .live import Live
 from .paths import NotThere
@@ -43,10 +43,6 @@ class Job(NamedTuple):
     function: Optional[types.FunctionType]
     seconds: float
     onward: bool
-
-
-class _TimeUp(BaseException):
-    """The time for the call is over."""
 
 
 class _Result(NamedTuple):
@@ -85,7 +81,7 @@ def tried(job: Job) -> Dict[str, Any]:
     patch.started = watch.add
     for filename, (_, new) in patch.sources.items():
         sources._files[filename] = (sources._stamp(filename), new.lines)  # for the lines of tracebacks
-    result = _timed(call, job.seconds, watch)
+    result = _timed(call, job.seconds, job.stop.thread["main"], watch)
     confining.last_memory()
     found["seconds"] = round(result.seconds, 6)
     found["lines"] = _lines(patch, watch)
@@ -279,39 +275,26 @@ def _apart(frame: types.FrameType) -> bool:
     return frame.f_locals is not frame.f_globals
 
 
-def _timed(call: Callable[[], Tuple[Any, Optional[int]]], seconds: float, watch: reached.Watch) -> _Result:
+def _timed(call: Callable[[], Tuple[Any, Optional[int]]], seconds: float, main: bool, watch: reached.Watch) -> _Result:
     value: Any = None
     yielded: Optional[int] = None
     error: Optional[BaseException] = None
     clock = reading.Deadline(seconds)
+    alarm = Alarm(seconds, main)
 
     def watched() -> Tuple[Any, Optional[int]]:
         watch.start()
         return call()
 
     try:
-        _alarm(seconds)
+        alarm.start()
         # a stop at the raise is made inside of an event's callback, where the interpreter tells of no others
         value, yielded = sys.call_tracing(watched, ())
     except BaseException as raised:  # the code may raise anything, SystemExit too: it is its result
         error = raised
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-    except _TimeUp:
-        pass  # in the last moment
+    alarm.stop()
     sys.settrace(None)
     return _Result(value, error, yielded, clock.elapsed())
-
-
-def _alarm(seconds: float) -> None:
-    """Interrupt Python code by an exception, so that it can be said where it was."""
-
-    def up(number: int, frame: Any) -> None:
-        raise _TimeUp
-
-    signal.signal(signal.SIGALRM, up)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])
-    signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
 # ---- what is told
@@ -372,7 +355,7 @@ def _failed(
     told = found["error"]
     where = told["where"]
     at = " (%s, line %d)" % (where["function"], where["line"]) if where else ""
-    if isinstance(error, _TimeUp):
+    if isinstance(error, TimeUp):
         found["error"] = None
         return "timeout", "%s still ran after %.1f s%s" % (call, job.seconds, at)
     said = "%s: %s" % (told["type"], told["message"]) if told["message"] else told["type"]
