@@ -17,7 +17,7 @@ from functools import partial
 from types import CodeType
 from typing import Any, Callable
 
-from . import net
+from . import net, raise_events
 from .calls import READS_LATER, Memory, Record, clock, identity, is_ours, running
 
 _TOOLS = (5, 3, 4)  # debugger, coverage and profiler have a meaning; raise_events.py has 4 or 3
@@ -39,6 +39,8 @@ _SHARE = 0.06  # of the time that has passed since, the part that they get
 _monitoring: Any = getattr(sys, "monitoring", None)
 _call: Any = getattr(operator, "call", None)  # 3.11+
 _sleep = time.sleep
+_traceback = BaseException.__dict__["__traceback__"].__get__
+_AT_LIMIT = ("maximum recursion depth exceeded",)
 
 
 class CallEvents:
@@ -95,6 +97,11 @@ class CallEvents:
             _monitoring.set_events(tool, 0)
             for event in (events.PY_START, events.PY_RETURN, events.PY_UNWIND):
                 _monitoring.register_callback(tool, event, None)
+
+    def leave_nothing(self, tools: tuple[int, ...]) -> None:
+        """Take back what the interpreter keeps of the tools' events, so that others can have the tools."""
+        self._memory.forget_codes(lambda code: _monitoring.set_local_events(tools[1], code, 0))
+        _monitoring.restart_events()  # what the other tool has been told of once
 
     def again(self) -> None:
         """See all functions at once that wait for that: after a stop, or in a fork, whose thread is in the parent."""
@@ -198,6 +205,13 @@ class CallEvents:
                         self._set_unwinds(False)
                         if not self.frozen:
                             self._later()
+                if type(exc) is RecursionError and raise_events._tool is None:  # else that is done there
+                    trace = _third(exc)
+                    if trace is not None:
+                        try:
+                            raise_events._three_deep()
+                        except RecursionError:
+                            raise_events._complete(trace)
                 record = known.get(identity(code))
                 if record is not None and not self.frozen:
                     memory.left(record, exc)
@@ -257,6 +271,14 @@ class CallEvents:
             _monitoring.set_events(self._tools[1], _monitoring.events.PY_UNWIND if wanted else 0)
 
 
+def _third(exc: RecursionError) -> Any:
+    """The third and last entry of the traceback of one that the interpreter has raised at its limit."""
+    trace = _traceback(exc)
+    for _ in range(2):
+        trace = trace.tb_next if trace is not None else None
+    return trace if trace is not None and trace.tb_next is None and exc.args == _AT_LIMIT else None
+
+
 _watching: list[CallEvents] = []
 
 
@@ -272,6 +294,7 @@ def _yield_to_others(watching: CallEvents) -> None:
         tools = _watching[0].tools
         if args and args[0] in tools:
             _watching[0].end()
+            _watching[0].leave_nothing(tools)
             for tool in tools:
                 free(tool)
         return use(*args)

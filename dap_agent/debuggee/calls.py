@@ -13,6 +13,7 @@ import os
 import sys
 import threading
 import time
+import weakref
 from _thread import allocate_lock, get_ident
 from types import CodeType, FrameType
 from typing import Any
@@ -151,6 +152,7 @@ class Memory:
     def __init__(self, hidden: tuple[str, ...]) -> None:
         self.records: dict[tuple[str, str, int], Record] = {}
         self.known: dict[int, Record] = {}  # by identity of the code
+        self.codes: dict[int, weakref.ref[CodeType]] = {}
         self.reads_values = True
         self.began = clock()
         self._hidden = hidden
@@ -160,6 +162,8 @@ class Memory:
         self._lock = allocate_lock()
         self._secrets = Secrets()
         self._formatter = _Brief(self._secrets, _LIMITS)
+        self._formatter.value([self, {"a": 1.5}])  # so that the first one takes no longer than the others
+        self._formatter.drop()
         self._main = reading.own(threading._main_thread, "_ident")  # type: ignore[attr-defined]
 
     def clear(self) -> None:
@@ -170,11 +174,26 @@ class Memory:
         self._numbers = itertools.count(1)
         self._credit = _CREDIT
 
+    def forget_codes(self, tell: Any) -> None:
+        """Call *tell* with each code object that is watched and still there."""
+        for reference in list(self.codes.values()):
+            code = reference()
+            if code is not None:
+                tell(code)
+        self.codes.clear()
+
     def after_fork(self) -> None:
         """In a fork's child: its calls are its own, and the parent's other threads hold no locks."""
         self._lock = allocate_lock()
         self._main = get_ident()
         self.clear()
+
+    def _is_file_of_users(self, filename: str) -> bool:
+        if filename.startswith(self._hidden):
+            return False
+        if self.reads_values:
+            return packages.origin_of(filename).user
+        return not is_installed(filename)  # without looking at files, which others would notice
 
     def of_user(self, code: CodeType, depth: int) -> bool:
         """Whether *code* is a function of the user's own: as the snapshot sees it, and not made by a library.
@@ -185,7 +204,7 @@ class Memory:
         filename = code.co_filename
         known = self._files.get(filename)
         if known is None:
-            known = packages.origin_of(filename).user and not filename.startswith(self._hidden)
+            known = self._is_file_of_users(filename)
             if len(self._files) < 20000:
                 self._files[filename] = known
         if not known:
@@ -199,15 +218,14 @@ class Memory:
             return frame is None or self._is_users(frame, code.co_name in _MAKERS)
         return True
 
-    @staticmethod
-    def _is_users(frame: FrameType, made: bool) -> bool:
+    def _is_users(self, frame: FrameType, made: bool) -> bool:
         """Whether the module that a frame runs in is the user's; where it is none, or *made*, the one that calls it."""
         known = True
         for _ in range(2):
             space: Any = frame.f_globals
             file = reading.text_of(space.get("__file__")) if type(space) is dict else None
             if file is not None:
-                known = packages.origin_of(file).user
+                known = self._is_file_of_users(file)
                 if not known or not made:
                     return known
             outer = frame.f_back
@@ -233,7 +251,9 @@ class Memory:
             record = self.records[key] = Record(name, code.co_filename, code.co_firstlineno)
         if len(self.known) > 20 * MOST:
             self.known.clear()
+            self.codes.clear()
         self.known[identity(code)] = record
+        self.codes[identity(code)] = weakref.ref(code)
         return record
 
     def _forget_oldest(self) -> None:
@@ -287,15 +307,8 @@ class Memory:
     def _arguments(self, code: CodeType, frame: FrameType) -> list[dict[str, Any]]:
         if not code.co_flags & _FUNCTION:
             return []
-        names = argument_names(code)[:_ARGUMENTS]
-        if not names:
-            return []
-        held: Any = frame.f_locals
-        try:
-            return [{"name": name, "value": self._formatter.value(held[name], name)} for name in names if name in held]
-        finally:
-            if type(held) is dict:
-                held.clear()  # below 3.13 a copy, which would keep the values alive until the function ends
+        held = locals_of(frame, argument_names(code)[:_ARGUMENTS])
+        return [{"name": name, "value": self._formatter.value(value, name)} for name, value in held.items()]
 
     def returned(self, record: Record, frame: FrameType | None, value: Any) -> None:
         """Note what a call has returned of which the arguments were read."""
@@ -346,6 +359,18 @@ def running(depth: int) -> FrameType | None:
     return frame
 
 
+def locals_of(frame: FrameType, names: tuple[str, ...]) -> dict[str, Any]:
+    """Those of the local variables *names* of a function that have values."""
+    held: Any = frame.f_locals if names else {}
+    found = {name: held[name] for name in names if name in held}
+    if sys.version_info[:2] == (3, 12) and type(held) is dict and sys.getrefcount(held) <= _NOBODYS:
+        held.clear()  # the frame's copy would keep the values alive until the function ends
+    return found
+
+
+_NOBODYS = 3  # references to the copy: the frame's, ours, and that of the call which counts them
+
+
 class _Here(Exception):
     pass
 
@@ -364,10 +389,7 @@ def _made_for(code: CodeType, name: str, frame: FrameType | None) -> str:
     """The name of a function that a library has made: `Order.__init__`, not `__create_fn__.<locals>.__init__`."""
     if frame is None or not code.co_argcount or not code.co_flags & _FUNCTION:
         return name
-    held: Any = frame.f_locals
-    owner = held.get(code.co_varnames[0])
-    if type(held) is dict:
-        held.clear()
+    owner = locals_of(frame, code.co_varnames[:1]).get(code.co_varnames[0])
     cls = type(owner)
     if owner is None or reading.class_attribute(cls, code.co_name) is reading.MISSING:
         return name
@@ -400,6 +422,12 @@ def _task_name() -> str | None:
 
 
 _FOLDER = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
+_PACKAGES = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
+
+
+def is_installed(filename: str) -> bool:
+    """Whether code is the standard library's or a package's, as its path tells."""
+    return filename.startswith((_FOLDER, "<frozen")) or any(part in filename for part in _PACKAGES)
 
 
 def is_ours(error: BaseException) -> bool:
@@ -409,7 +437,7 @@ def is_ours(error: BaseException) -> bool:
     trace = _traceback(error)
     while trace is not None:
         name = trace.tb_frame.f_code.co_filename
-        if not name.startswith((stop.OURS, "<frozen", _FOLDER)) or "site-packages" in name:
+        if not name.startswith(stop.OURS) and not is_installed(name):
             return False
         trace = trace.tb_next
     return True

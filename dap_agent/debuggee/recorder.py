@@ -95,7 +95,7 @@ def called(at: stop.Stop, picture: Picture) -> list[dict[str, Any]] | None:
     """The functions that were called last, newest last, for a snapshot; None if nothing is recorded."""
     if _memory is None:
         return None
-    functions = [record for record in _memory.records.copy().values() if record.name != "<module>"]
+    functions = [record for record in _memory.records.copy().values() if record.calls and record.name != "<module>"]
     records = sorted(functions, key=lambda record: record.order)[-SHOWN:]
     return [_summary(record, at, picture) for record in records]
 
@@ -119,7 +119,8 @@ def history(
     """
     if _memory is None:
         raise paths.NotThere(_why_not)
-    records = [found for found in _memory.records.copy().values() if function in found.name or function in found.file]
+    records = [record for record in _memory.records.copy().values() if record.calls]
+    records = [record for record in records if function in record.name or function in record.file]
     if order == "calls":
         records.sort(key=lambda record: (-record.calls, -record.order))
     else:

@@ -80,7 +80,7 @@ def seconds(python: Path, program: Path, work: str, size: int, *flags: str) -> t
 
 
 def measured(python: Path, program: Path, work: str, size: int, *flags: str) -> tuple[float, float, float]:
-    """Ratio of the best of each work, of its first, cold time, and the seconds without the recorder; rounds alternate."""
+    """Ratio of the best of each work, of its first (cold) time, and the seconds without; rounds alternate."""
     first: dict[bool, list[float]] = {True: [], False: []}
     best: dict[bool, list[float]] = {True: [], False: []}
     for _ in range(ROUNDS):
