@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Callable
 
 from .after_import import when_imported
@@ -33,6 +34,27 @@ def install(clear: Callable[[], None], rest: Callable[[bool], None]) -> None:
         rest: stops recording, or goes on.
     """
     when_imported("_pytest.config", lambda module: _watch(module, _Plugin(clear, rest)))
+    when_imported("_pytest.assertion.rewrite", lambda module: _leave_out_reprs(module, rest))
+
+
+def _leave_out_reprs(module: Any, rest: Callable[[bool], None]) -> None:
+    """A failed assertion shows values by their own `__repr__`, before it raises: that has not led to the failure."""
+    for name in ("_saferepr", "_call_reprcompare"):
+        stock = getattr(module, name, None)
+        if stock is not None:
+            setattr(module, name, _resting(stock, rest))
+
+
+def _resting(stock: Callable[..., Any], rest: Callable[[bool], None]) -> Callable[..., Any]:
+    @functools.wraps(stock)
+    def shown(*args: Any, **kwargs: Any) -> Any:
+        rest(True)
+        try:
+            return stock(*args, **kwargs)
+        finally:
+            rest(False)
+
+    return shown
 
 
 def _watch(module: Any, plugin: _Plugin) -> None:
