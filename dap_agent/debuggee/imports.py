@@ -17,16 +17,19 @@ def add(path: str, text: str, compiled: Callable[[Any], None]) -> None:
     """
     _texts[os.path.realpath(path)] = text, compiled
     if not any(type(each) is _Finder for each in sys.meta_path):
-        sys.meta_path.insert(0, _Finder())
+        import importlib.util  # now: the finder would be asked for it
+
+        sys.meta_path.insert(0, _Finder(importlib.util.spec_from_file_location))
 
 
 class _Finder:
     """Goes before the others in `sys.meta_path`."""
 
+    def __init__(self, make_spec: Callable[..., Any]) -> None:
+        self._make_spec = make_spec
+
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         """The spec (PEP 451) of a module with a text; None for all others."""
-        from importlib.util import spec_from_file_location
-
         last = name.rpartition(".")[2]
         for folder in sys.path if path is None else path:
             if type(folder) is not str:
@@ -35,7 +38,7 @@ class _Finder:
             for file, inside in ((os.path.join(base, "__init__.py"), [base]), (base + ".py", None)):
                 if file in _texts:
                     loader: Any = _Loader(file)
-                    return spec_from_file_location(name, file, loader=loader, submodule_search_locations=inside)
+                    return self._make_spec(name, file, loader=loader, submodule_search_locations=inside)
         return None
 
     def invalidate_caches(self) -> None:

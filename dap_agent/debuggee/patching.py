@@ -43,6 +43,7 @@ class Patch:
         moved: code objects that are to be replaced -> the new ones.
         sources: file name of code objects -> old and new text, compiled.
         started: is told of code that is watched from now on, too.
+        holders: namespaces that may hold copies of a module's values.
         certain: False where something was changed whose use cannot be seen: a constant, an import.
     """
 
@@ -55,6 +56,7 @@ class Patch:
         self.certain = True
         self.started: Optional[Callable[[types.CodeType], None]] = None
         self._frames = frames
+        self.holders = statements.namespaces(frames)
 
     @property
     def effective(self) -> bool:
@@ -71,8 +73,9 @@ class Patch:
         if not change.path.endswith((".py", ".pyw")):
             self._tell(change.path, change.path, "it is no Python source; the trial goes without this change")
             return
+        # also for what is loaded: an import that has failed is made once more
+        imports.add(change.path, change.new, lambda code: self._imported(change.path, live, code))
         if live is None:
-            imports.add(change.path, change.new, lambda code: self._imported(change.path, code))
             self._tell(change.path, change.path, "", "imported from the new text once the program asks for it")
             return
         with warnings.catch_warnings():
@@ -86,7 +89,11 @@ class Patch:
             self.sources[live.filename] = old, new
             _File(self, change.path, live, old, new, from_index.get(live.path)).put()
 
-    def _imported(self, path: str, code: types.CodeType) -> None:
+    def _imported(self, path: str, live: Optional[Live], code: types.CodeType) -> None:
+        self.certain = False  # its statements run now
+        if live is not None and live.filename in self.sources:
+            self.watch_within(path, live.filename, code)
+            return
         for each in codes.all_codes(code):
             self._watch(path, "(module)" if each is code else each.co_name, each)
 
@@ -276,7 +283,9 @@ class _File:
         try:
             if names is None:
                 raise Impossible("such a statement of a module runs at its start only")
-            statements.run_in_module(node, self._live.filename, self._flags, namespace, self._compiled)
+            statements.run_in_module(
+                node, self._live.filename, self._flags, namespace, self._patch.holders, self._compiled
+            )
         except Impossible as error:
             self._problem(told if names is None or hasattr(node, "name") else ", ".join(names), str(error), first)
             return
@@ -295,7 +304,8 @@ class _File:
 
     def _problem(self, name: str, problem: str, first: bool) -> None:
         self._problems[name] = problem
-        if first and not any(key[0] == name and key in self._old.entries for key in self._new.entries):
+        entries = [entry for key, entry in self._new.entries.items() if key in self._old.entries]
+        if first and not any(entry.name == name and not entry.is_class for entry in entries):
             self._patch._tell(name, self._path, problem)
 
     def _class(self, chain: List[Tuple[Any, Any]], namespace: Dict[str, Any], first: bool) -> None:

@@ -107,12 +107,18 @@ def binds_only(statement: Any) -> bool:
 
 
 def run_in_module(
-    statement: Any, filename: str, flags: int, namespace: Dict[str, Any], compiled: Callable[[types.CodeType], None]
+    statement: Any,
+    filename: str,
+    flags: int,
+    namespace: Dict[str, Any],
+    holders: List[Dict[str, Any]],
+    compiled: Callable[[types.CodeType], None],
 ) -> None:
     """Run it as a part of the module.
 
     Args:
         flags: of the compiler: the module's `__future__` imports.
+        holders: see `namespaces`; a copy of a value that was replaced is replaced in them.
         compiled: is told its code object.
 
     Raises:
@@ -124,17 +130,22 @@ def run_in_module(
     before = {name: reading.lookup(namespace, name) for name in names}
     _run(code, namespace, namespace)
     for name, old in before.items():
-        _renew_copies(name, old, namespace.get(name), isinstance(statement, _DEFINITIONS))
+        _renew_copies(holders, name, old, namespace.get(name), isinstance(statement, _DEFINITIONS))
 
 
-def _renew_copies(name: str, old: Any, new: Any, definition: bool) -> None:
+def namespaces(frames: Sequence[types.FrameType]) -> List[Dict[str, Any]]:
+    """Those of all modules, and of *frames* whose modules are in no table."""
+    modules = [each for each in list(sys.modules.values()) if issubclass(type(each), types.ModuleType)]
+    found = {id(held): held for held in map(reading.module_dict, modules)}
+    found.update((id(frame.f_globals), frame.f_globals) for frame in frames)
+    return [held for held in found.values() if type(held) is dict]
+
+
+def _renew_copies(holders: List[Dict[str, Any]], name: str, old: Any, new: Any, definition: bool) -> None:
     """What other modules have got by `from x import name` (`as other`, if it is a function or class)."""
     if old is reading.MISSING or old is new:
         return
-    for module in list(sys.modules.values()):
-        if not issubclass(type(module), types.ModuleType):
-            continue
-        held = reading.module_dict(module)
+    for held in holders:
         for key, value in reading.entries(held, None) if definition else [(name, held.get(name, reading.MISSING))]:
             if value is old and type(key) is str:
                 held[key] = new

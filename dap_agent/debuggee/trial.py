@@ -10,6 +10,7 @@ from . import again, confining, evaluation, jail, live, patching, reading, snaps
 from .inspection import _frame
 from .paths import NotThere
 from .stop import Stop
+from .values import NARROW
 
 CANDIDATES = 16
 """Tried by one question, at most."""
@@ -64,6 +65,9 @@ def try_fix(
     limits = confining.Limits(seconds=max(0.05, min(float(timeout), 600.0)) + _REPORTING)
     deadline = reading.Deadline(3 * limits.seconds)
     picture = snapshot.Picture()
+    for target in targets:  # what is secret there is so in all that the trials tell
+        for name, value in snapshot.locals_of(target.frame).items():
+            picture.formatter.value(value, name, NARROW)
     found: Dict[int, Dict[str, Any]] = {}
     isolation: Any = None
     waiting = list(range(len(changes)))

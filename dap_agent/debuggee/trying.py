@@ -332,7 +332,8 @@ def _judge(found: Dict[str, Any], job: Job, call: str, result: _Result, picture:
         found["refusal"] = _is_of_the_system(error)
         found["verdict"], found["summary"] = _failed(found, job, call, error, picture)
     if not ran and found["verdict"] != "timeout":
-        found["verdict"] = "not reached"
+        if found["verdict"] != "other failure":  # of a call that does not fit the new signature, for one
+            found["verdict"] = "not reached"
         found["summary"] = "None of the changed lines ran: %s" % found["summary"]
         found["onward"] = job.onward
     cleaned = picture.clean({key: found[key] for key in ("value", "error", "summary", "notes")})

@@ -441,7 +441,7 @@ SHAPES: "dict[str, tuple[str, list[tuple[str, str]], str]]" = {
                 return self.Line().price()
         Cart().total()
         """,
-        [("            return 1 / 0".strip(), "return self.rate() * 2\n        def rate(self):\n            return __class__.__name__")],
+        [("return 1 / 0", "return self.rate() * 2\n        def rate(self):\n            return __class__.__name__")],
         "Cart.Line.price() returned 'LineLine'",
     ),
     "new class": (
@@ -450,7 +450,7 @@ SHAPES: "dict[str, tuple[str, list[tuple[str, str]], str]]" = {
             return n / 0
         price(2)
         """,
-        [("def price", "class Money:\n    def __init__(self, n):\n        self.n = n\ndef price"), ("n / 0", "Money(n).n")],
+        [("def price", "class M:\n    def __init__(self, n):\n        self.n = n\ndef price"), ("n / 0", "M(n).n")],
         "price(2) returned 2",
     ),
     "comprehension": (
@@ -640,3 +640,205 @@ def test_shapes(every_python: Path, trials: Trial, shape: str) -> None:
     assert found["error"] is None
     assert found["effects"] == []
     assert all(each["swapped"] for each in found["functions"]), found["functions"]
+
+
+TOTAL = """
+import sys
+def total(lines):
+    result = 0
+    for line in lines:
+        result += line / 0
+    return result
+def main(n):
+    return total([n, 2])
+def after():
+    return [total.__code__.co_consts[1:], sorted(globals())[:3], total.__defaults__]
+main(1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("edit", "verdict", "summary"),
+    [
+        (("line / 0", "line"), "passes", "total([1, 2]) returned 3"),
+        (("line / 0", "0 // 0 * line"), "same failure", "raised ZeroDivisionError: "),
+        (
+            ("line / 0", "line[0]"),
+            "other failure",
+            "raised TypeError: 'int' object is not subscriptable (total, line 6)",
+        ),
+        (("line / 0", "int(sys.exit(3))"), "other failure", "raised SystemExit: 3 (total, line 6)"),
+        (("result = 0", "import os; os._exit(3)"), "other failure", "ended its process with status 3"),
+        (("result = 0", "result = 0\n    while True: pass"), "timeout", "still ran after 0.4 s (total, line 5)"),
+        (("result = 0", "import time; time.sleep(9)"), "timeout", "still ran after 0.4 s (total, line 4)"),
+        (("result = 0", "sum(iter(int, 1))"), "timeout", "could not be interrupted"),
+        (("result = 0", "open('/etc/new', 'w')"), "refused effect", "It tried to write /etc/new, which a jail refuses"),
+        (("(lines)", "(lines, rate)"), "other failure", "missing 1 required positional argument: 'rate'"),
+        (("result = 0", "result = ("), "cannot be tried", "it does not compile"),
+        (("result = 0", "result = 0  # nothing"), "cannot be tried", "The candidate changes nothing that runs"),
+        (("import sys", "import sys, nosuchmodule"), "cannot be tried", "running it failed with ModuleNotFoundError"),
+    ],
+)
+def test_verdicts(python: Path, trials: Trial, edit: "tuple[str, str]", verdict: str, summary: str) -> None:
+    after: list[Any] = []
+    (found,) = trials(python, TOTAL, [edit], timeout=0.4, after=after, without=["overlay"])
+    assert (found["verdict"], summary in found["summary"]) == (verdict, True), found
+    assert after[0][0][0] == 0 and after[0][2] is None
+
+
+def test_no_changed_line_is_reached(python: Path, trials: Trial) -> None:
+    edits = [("total([n, 2])", "total([])")]
+    (found,) = trials(python, TOTAL, edits, number=0)
+    assert found["verdict"] == "not reached"
+    assert found["summary"].startswith("None of the changed lines ran: total([1, 2]) raised ZeroDivisionError")
+    (found,) = trials(python, TOTAL, edits)
+    assert (found["verdict"], found["frame"], found["summary"]) == ("passes", 1, "main(1) returned 0")
+
+
+def test_many_at_once(python: Path, trials: Trial) -> None:
+    found = trials(python, TOTAL, *[[("line / 0", f"line + {n}")] for n in range(16)])
+    assert [each["summary"] for each in found] == [f"total([1, 2]) returned {3 + 2 * n}" for n in range(16)]
+
+
+def test_too_many(python: Path, ask: Any) -> None:
+    outcome = ask(python, TOTAL, ("try_fix", {"candidates": [[]] * 17, "texts": []}))
+    assert "1 to 16" in outcome.error(0)["message"]
+
+
+def test_frames_that_cannot_be_called_again(python: Path, trials: Trial, ask: Any, tmp_path: Path) -> None:
+    program = "class Cart:\n    rate = 1 / 0\n"
+    arguments = {"candidates": [[{"path": str(tmp_path / "program.py"), "old": 0, "new": 0}]], "texts": [pack(program)]}
+    outcome = ask(python, program, ("try_fix", {**arguments, "number": 0}), ("try_fix", {**arguments, "number": 7}))
+    assert "is the body of the class Cart" in outcome.error(0)["message"]
+    assert "There is no frame 7" in outcome.error(1)["message"]
+
+
+@pytest.mark.parametrize(
+    ("body", "note"),
+    [
+        ("lines = lines[1:]\n    return 1 / 0", "lines was assigned again (line 3)"),
+        ("for line in lines:\n        print(1 / line)\n        lines = []", "lines was assigned again (line 5)"),
+        ("lines.append(3)\n    return 1 / 0", "lines may have been changed (line 3)"),
+        ("lines[0] = 3\n    return 1 / 0", "lines may have been changed (line 3)"),
+        ("del lines[0]\n    return 1 / 0", "lines may have been changed (line 3)"),
+        ("lines = lines and 1 / 0", None),
+        ("other = lines[:]\n    other.append(1)\n    return 1 / 0\n    lines.append(1)", None),
+    ],
+)
+def test_arguments_that_have_changed(every_python: Path, trials: Trial, body: str, note: "str | None") -> None:
+    program = f"\ndef total(lines):\n    {body}\ntotal([0, 2])\n"
+    (found,) = trials(every_python, program, [("1 / ", "1 + ")])
+    assert found["verdict"] == "passes", found
+    assert (note is None) == (not found["notes"]), found["notes"]
+    assert note is None or note in found["notes"][0]
+
+
+def test_an_iterator_is_not_what_it_was(python: Path, trials: Trial) -> None:
+    program = "def total(lines):\n    return [1 / n for n in lines]\ntotal(iter([1, 0, 2]))\n"
+    (found,) = trials(python, program, [("1 / n", "n")])
+    assert found["summary"].endswith("returned [2]")
+    assert any("lines is an iterator" in note for note in found["notes"])
+
+
+def test_a_deleted_argument(python: Path, trials: Trial) -> None:
+    program = "def total(lines):\n    del lines\n    return 1 / 0\ntotal([])\n"
+    (found,) = trials(python, program, [("1 / 0", "1")], number=0)
+    assert found["verdict"] == "cannot be tried" and "lines was deleted" in found["summary"]
+
+
+def test_an_argument_more(python: Path, trials: Trial) -> None:
+    """The new parameter has no default: the failing call had no such argument, its caller gives one."""
+    edits = [("total(lines)", "total(lines, rate)"), ("line / 0", "line * rate"), ("total([n, 2])", "total([n, 2], 3)")]
+    (found,) = trials(python, TOTAL, edits)
+    assert (found["verdict"], found["summary"]) == ("passes", "main(1) returned 9")
+    (found,) = trials(python, TOTAL, edits, number=0)
+    assert found["verdict"] == "cannot be tried" and "needs the argument rate" in found["summary"]
+
+
+def test_the_report(python: Path, trials: Trial) -> None:
+    edit = ("line / 0", "print(line) or sys.stderr.write('e') and open('/etc/hosts', 'a') and line")
+    (found,) = trials(python, TOTAL, [edit], without=["overlay"])
+    assert (found["stdout"], found["stderr"]) == ("1\n", "e")
+    assert found["effects"] == ["tried to write /etc/hosts"]
+    assert found["error"]["where"]["function"] == "total" and found["error"]["where"]["line"] == 6
+    assert "line / 0" not in found["error"]["traceback"] and "print(line)" in found["error"]["traceback"]
+    ((ran),) = found["lines"]
+    assert (ran["function"], ran["reached"], ran["lines"]) == ("total", [4, 5, 6], 4)
+    assert [(each["name"], each["swapped"]) for each in found["functions"]] == [("total", True)]
+    assert 0 < found["seconds"] < 5
+
+
+def test_lines_of_the_new_text(python: Path, trials: Trial) -> None:
+    """Functions that have only moved are shown where the new text has them."""
+    (found,) = trials(python, TOTAL, [("import sys", "import sys\n\n\nLIMIT = 3\n")])
+    assert found["error"]["where"]["line"] == 10
+    assert "result += line / 0" in found["error"]["traceback"]
+
+
+@pytest.mark.parametrize(
+    ("program", "edit", "name", "how"),
+    [
+        ("from dataclasses import *\n@dataclass\nclass C:\n    a: int\n    def f(self):\n        return 1 / 0\nC(1).f()",
+         ("    a: int\n", "    a: int\n    b: int = 2\n"), "C, line 5", "fields of a dataclass"),
+        ("class A: pass\nclass C:\n    def f(self):\n        return 1 / 0\nC().f()\n", ("class C:", "class C(A):"), "C",
+         "its bases or decorators differ"),
+        ("import enum\nclass E(enum.Enum):\n    a = 1\ndef f():\n    return 1 / 0\nf()\n", ("    a = 1", "    a = 2"),
+         "E.a", "the class refuses it"),
+        ("seen = []\ndef f():\n    return 1 / 0\nif True:\n    f()\n", ("seen = []", "seen = []\nseen.append(1)"),
+         "line 2", "runs at its start only"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_swapped(
+    python: Path, trials: Trial, program: str, edit: "tuple[str, str]", name: str, how: str
+) -> None:
+    (found,) = trials(python, program, [edit, ("1 / 0", "1")], number=0)
+    assert found["verdict"] == "passes"
+    (told,) = [each for each in found["functions"] if not each["swapped"]]
+    assert told["name"] == name and how in told["how"]
+
+
+def test_modules_that_are_imported_later(python: Path, ask: Any, tmp_path: Path) -> None:
+    """A file that is not loaded, and one that does not exist yet, come from the candidate."""
+    program = "import sys\nsys.path.insert(0, %r)\ndef main():\n    import rates\n    return 1 / rates.RATE\nmain()\n"
+    program %= str(tmp_path)
+    old = "RATE = 0\nif RATE == 0:\n    raise LookupError\n"
+    (tmp_path / "rates.py").write_text(old)
+    rates = "from newpackage.data import RATE\nRATE *= 2\n"
+    paths = [str(tmp_path / name) for name in ("rates.py", "newpackage/__init__.py", "newpackage/data.py")]
+    files = [{"path": path, "old": None if n else 3, "new": n} for n, path in enumerate(paths)]
+    texts = [pack(text) for text in (rates, "", "RATE = 2\n", old)]
+    arguments = {"candidates": [files], "texts": texts, "number": 1}
+    (found,) = ask(python, program, ("try_fix", arguments))[0]["trials"]
+    assert (found["verdict"], found["summary"]) == ("passes", "main() returned 0.25")
+    assert not (tmp_path / "newpackage").exists()
+
+
+def test_copies_in_other_modules(python: Path, ask: Any, tmp_path: Path) -> None:
+    """What others have imported by name is renewed, too; the file is not the one that failed."""
+    old = "RATE = None\ndef decorated(n):\n    return n\n"
+    new = "import functools\nRATE = 4\n@functools.lru_cache(None)\ndef decorated(n):\n    return n + 1\n"
+    (tmp_path / "rates.py").write_text(old)
+    program = f"import sys\nsys.path.insert(0, {str(tmp_path)!r})\nfrom rates import RATE, decorated as d\n"
+    program += "def main(n):\n    return d(n) * RATE\nmain(2)\n"
+    arguments = {
+        "candidates": [[{"path": str(tmp_path / "rates.py"), "old": 0, "new": 1}]],
+        "texts": [pack(old), pack(new)],
+    }
+    (found,) = ask(python, program, ("try_fix", arguments))[0]["trials"]
+    assert (found["verdict"], found["summary"]) == ("passes", "main(2) returned 12")
+
+
+def test_secrets_are_masked(python: Path, trials: Trial) -> None:
+    program = "def login(password):\n    return 1 / 0\nlogin('cOrrect-h0rse-7')\n"
+    (found,) = trials(python, program, [("1 / 0", "print(password) or [password]")])
+    assert found["verdict"] == "passes"
+    assert "cOrrect-h0rse-7" not in str(found)
+
+
+def test_a_frozen_heap(python: Path, trials: Trial) -> None:
+    """After gc.freeze() the collector does not tell who refers to a module."""
+    program = (
+        "import gc\nclass C:\n    def f(self):\n        return 1 / 0\ndef main():\n    C().f()\ngc.freeze()\nmain()\n"
+    )
+    (found,) = trials(python, program, [("1 / 0", "1")])
+    assert (found["verdict"], found["summary"]) == ("passes", "C.f() returned 1")
