@@ -85,7 +85,7 @@ def captured_by(manager: Any) -> Dict[str, str]:
     found: Dict[str, str] = {}
     capture = getattr(manager, "_global_capturing", None)
     for name, part in (("stdout", "out"), ("stderr", "err")):
-        file = getattr(getattr(capture, part, None), "tmpfile", None)
+        file: Any = getattr(getattr(capture, part, None), "tmpfile", None)
         try:
             if hasattr(file, "getvalue"):
                 found[name] = file.getvalue()
