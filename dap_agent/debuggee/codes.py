@@ -68,10 +68,8 @@ class Source:
         self.code: types.CodeType = compile(self.tree, filename, "exec", dont_inherit=True)
         self.lines = text.split("\n")
         self.entries: Dict[Key, Entry] = {}
-        nodes: Dict[Tuple[str, int], List[Definition]] = {}
-        for node in ast.walk(self.tree):
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-                nodes.setdefault((node.name, first_line(node)), []).append(node)
+        self._places: Dict[Tuple[str, int], List[Entry]] = {}
+        nodes = {(node.name, first_line(node)): node for node in definitions(self.tree)}
         self._add(self.code, "", None, nodes)
 
     def _add(self, code: types.CodeType, prefix: str, outer: Optional[Entry], nodes: Any) -> None:
@@ -83,21 +81,31 @@ class Source:
             number = 0
             while (name, number) in self.entries:
                 number += 1
-            found = nodes.get((inner.co_name, inner.co_firstlineno))
-            entry = Entry((name, number), inner, found[0] if found else None, outer)
+            place = (inner.co_name, inner.co_firstlineno)
+            entry = Entry((name, number), inner, nodes.get(place), outer)
             self.entries[entry.key] = entry
+            self._places.setdefault(place, []).append(entry)
             self._add(inner, name + ("." if entry.is_class else ".<locals>."), entry, nodes)
 
     def entry_of(self, code: types.CodeType) -> Optional[Entry]:
         """The entry that *code*, made of the same text, belongs to; None if it is not clear which one."""
-        alike = [
-            entry
-            for entry in self.entries.values()
-            if entry.code.co_name == code.co_name and entry.code.co_firstlineno == code.co_firstlineno
-        ]
+        alike = self._places.get((code.co_name, code.co_firstlineno), [])
         if len(alike) > 1:  # lambdas on one line
             alike = [entry for entry in alike if same(entry.code, code)]
         return alike[0] if len(alike) == 1 else None
+
+
+def definitions(tree: Any) -> Iterator[Definition]:
+    """All functions and classes that have a statement of their own."""
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        for part in ("body", "orelse", "finalbody", "handlers", "cases"):
+            block = getattr(node, part, None)
+            for each in block if type(block) is list else ():
+                if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                    yield each
+                waiting.append(each)
 
 
 def parse(text: str, filename: str) -> Any:
@@ -109,9 +117,10 @@ def parse(text: str, filename: str) -> Any:
     return compile(text, filename, "exec", ast.PyCF_ONLY_AST, True)
 
 
-def first_line(node: Definition) -> int:
-    """What `co_firstlineno` is: the line of the first decorator."""
-    line: int = node.decorator_list[0].lineno if node.decorator_list else node.lineno
+def first_line(node: Any) -> int:
+    """The line of a statement; of a definition what `co_firstlineno` is: the line of the first decorator."""
+    decorators = getattr(node, "decorator_list", None)
+    line: int = decorators[0].lineno if decorators else node.lineno
     return line
 
 
@@ -165,11 +174,14 @@ def dump(node: Any) -> str:
     return ast.dump(node)
 
 
-def bound_names(code: types.CodeType) -> set[str]:
-    """The names that a module or class body binds."""
+def binds(code: types.CodeType, name: str) -> bool:
+    """Whether a module or class body gives a value to *name*."""
     import dis
 
-    return {each.argval for each in dis.get_instructions(code) if each.opname in ("STORE_NAME", "STORE_GLOBAL")}
+    stores = ("STORE_NAME", "STORE_GLOBAL")
+    return name in code.co_names and any(
+        each.opname in stores and each.argval == name for each in dis.get_instructions(code)
+    )
 
 
 def line_numbers(code: types.CodeType) -> List[int]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
-from typing import Any, List, NamedTuple, Sequence, Tuple
+from typing import Any, List, NamedTuple
 
 from . import codes, statements
 from .paths import NotThere
+from .statements import Body, Operation
 
 
 class Rest(NamedTuple):
@@ -23,19 +24,24 @@ class Rest(NamedTuple):
     notes: List[str]
 
 
-def rest_of(old: Sequence[Any], new: Sequence[Any], line: int) -> Rest:
-    """The statements of the *new* body from the one on that the *old* one has failed in.
+def rest_of(before: Body, after: Body, line: int) -> Rest:
+    """The statements of the new body from the one on that the old one has failed in.
 
     Args:
+        before: the body as it has run.
+        after: the same in the new text.
         line: that the old module is at.
 
     Raises:
         NotThere: no statement stands there.
     """
-    number = next((n for n, each in enumerate(old) if _first(each) <= line <= (each.end_lineno or each.lineno)), None)
+    old, new = before.statements, after.statements
+    number = next(
+        (n for n, each in enumerate(old) if codes.first_line(each) <= line <= (each.end_lineno or each.lineno)), None
+    )
     if number is None:
         raise NotThere("Line %d of the module is no statement of its text: the file has changed since it ran." % line)
-    operations = statements.opcodes(old, new)
+    operations = statements.opcodes(before, after)
     start = _place_of(number, operations)
     for tag, _, _, j1, j2 in operations:
         earlier = [j for j in range(j1, min(j2, start)) if tag != "equal" and not statements.binds_only(new[j])]
@@ -47,8 +53,8 @@ def rest_of(old: Sequence[Any], new: Sequence[Any], line: int) -> Rest:
     if isinstance(failed, ast.If) and same_kind:
         for branch in ("body", "orelse"):
             inner = getattr(failed, branch)
-            if inner and _first(inner[0]) <= line <= (inner[-1].end_lineno or line):
-                rest = rest_of(inner, getattr(new[start], branch), line)
+            if inner and codes.first_line(inner[0]) <= line <= (inner[-1].end_lineno or line):
+                rest = rest_of(Body(inner, before.lines), Body(getattr(new[start], branch), after.lines), line)
                 return Rest([*rest.body, *new[start + 1 :]], start, rest.notes)
     notes = []
     if isinstance(failed, (ast.For, ast.While)):
@@ -58,11 +64,7 @@ def rest_of(old: Sequence[Any], new: Sequence[Any], line: int) -> Rest:
     return Rest(list(new[start:]), start, notes)
 
 
-def _first(node: Any) -> int:
-    return codes.first_line(node) if hasattr(node, "decorator_list") else int(node.lineno)
-
-
-def _place_of(number: int, operations: List[Tuple[str, int, int, int, int]]) -> int:
+def _place_of(number: int, operations: List[Operation]) -> int:
     for tag, i1, i2, j1, j2 in operations:
         if i1 <= number < i2:
             return j1 if tag == "delete" else min(j1 + number - i1, max(j1, j2 - 1))

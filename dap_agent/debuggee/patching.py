@@ -63,12 +63,15 @@ class Patch:
         """Whether anything of the candidate is in."""
         return any(each["swapped"] for each in self.told)
 
-    def put(self, change: Change, live: Optional[Live], from_index: Dict[str, int]) -> None:
+    def put(
+        self, change: Change, live: Optional[Live], from_index: Dict[str, int], known: Optional[Source] = None
+    ) -> None:
         """Put one file in.
 
         Args:
             live: what the process has made of it; None: it is not loaded.
             from_index: path -> the module's statements from this one on are run later, by the trial itself.
+            known: the old text, compiled, if that was done before.
         """
         if not change.path.endswith((".py", ".pyw")):
             self._tell(change.path, change.path, "it is no Python source; the trial goes without this change")
@@ -81,7 +84,7 @@ class Patch:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of the compiler, about the user's text
             try:
-                old = Source(change.old if change.old is not None else "", live.filename)
+                old = known or Source(change.old if change.old is not None else "", live.filename)
                 new = Source(change.new, live.filename)
             except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
                 self._tell(change.path, change.path, "it does not compile: %s" % error)
@@ -254,9 +257,14 @@ class _File:
 
     # ---- statements
 
+    def _bodies(self, old: Any, new: Any) -> Tuple[statements.Body, statements.Body]:
+        return statements.Body(old.body, self._old.lines), statements.Body(new.body, self._new.lines)
+
     def _remove(self) -> None:
-        """Names that the module or one of its classes does not bind any more."""
-        for name in codes.bound_names(self._old.code) - codes.bound_names(self._new.code):
+        """Names that the module does not bind any more."""
+        for name in statements.gone(*self._bodies(self._old.tree, self._new.tree)):
+            if codes.binds(self._new.code, name):
+                continue
             for namespace in self._live.namespaces:
                 namespace.pop(name, None)
             self._patch._tell(name, self._path, "", "removed")
@@ -264,7 +272,7 @@ class _File:
 
     def _module(self, namespace: Dict[str, Any]) -> None:
         first = namespace is self._live.namespaces[0]
-        for change in statements.changes(self._old.tree.body, self._new.tree.body):
+        for change in statements.changes(*self._bodies(self._old.tree, self._new.tree)):
             if self._until is not None and change.place >= self._until:
                 break
             self._statement(change, namespace, first)
@@ -318,7 +326,7 @@ class _File:
         if _class_head(old) != _class_head(new):
             self._problem(name, "its bases or decorators differ: the class would have to be made anew", first)
         wanted = []
-        for change in statements.changes(old.body, new.body):
+        for change in statements.changes(*self._bodies(old, new)):
             node = change.new
             inner = change.old
             if statements.is_class(node) and inner is not None and statements.is_class(inner):

@@ -42,6 +42,8 @@ class Watch:
         self._tool = free[0]
         monitoring.use_tool_id(self._tool, "dap-agent trial")
         monitoring.register_callback(self._tool, monitoring.events.LINE, self._line)
+        # a function on one line has no event of that line
+        monitoring.register_callback(self._tool, monitoring.events.PY_START, self._started)
         for code in self._kept:
             self._watch(code)
 
@@ -52,13 +54,16 @@ class Watch:
 
     def _watch(self, code: types.CodeType) -> None:
         monitoring: Any = sys.monitoring  # type: ignore[attr-defined,unused-ignore]
-        monitoring.set_local_events(self._tool, code, monitoring.events.LINE)
+        monitoring.set_local_events(self._tool, code, monitoring.events.LINE | monitoring.events.PY_START)
 
     def _line(self, code: types.CodeType, line: int) -> Any:
         found = self._lines.get(id(code))
         if found is not None:
             found.add(line)
         return sys.monitoring.DISABLE  # type: ignore[attr-defined,unused-ignore]
+
+    def _started(self, code: types.CodeType, offset: int) -> Any:
+        return self._line(code, code.co_firstlineno)
 
     def _trace(self) -> None:
         import threading
@@ -67,6 +72,7 @@ class Watch:
             found = lines.get(id(frame.f_code))
             if found is None:
                 return None
+            found.add(frame.f_code.co_firstlineno)
 
             def ran(frame: Any, event: str, arg: Any) -> Any:
                 if event == "line":

@@ -6,7 +6,7 @@ import ast
 import copy
 import sys
 import types
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from . import codes, reading
 from .codes import dump
@@ -31,21 +31,61 @@ class Change(NamedTuple):
     place: int
 
 
-def opcodes(old: Sequence[Any], new: Sequence[Any]) -> List[Any]:
-    """How one list of statements becomes the other (`difflib.SequenceMatcher.get_opcodes`)."""
+class Body(NamedTuple):
+    """The statements of a module, class or branch, and the lines of the text that they stand in."""
+
+    statements: List[Any]
+    lines: List[str]
+
+    def text(self, place: int) -> List[str]:
+        """The lines of a statement."""
+        node = self.statements[place]
+        return self.lines[codes.first_line(node) - 1 : node.end_lineno]
+
+
+Operation = Tuple[str, int, int, int, int]
+
+
+def opcodes(old: Body, new: Body) -> List[Operation]:
+    """How one list of statements becomes the other, as `difflib.SequenceMatcher.get_opcodes` tells it."""
     import difflib
 
-    return difflib.SequenceMatcher(None, [*map(dump, old)], [*map(dump, new)], False).get_opcodes()
+    # what has the same text at both ends need not be dumped
+    most = min(len(old.statements), len(new.statements))
+    head = 0
+    while head < most and old.text(head) == new.text(head):
+        head += 1
+    tail = 0
+    while tail < most - head and old.text(-1 - tail) == new.text(-1 - tail):
+        tail += 1
+    ends = len(old.statements) - tail, len(new.statements) - tail
+    between = [*map(dump, old.statements[head : ends[0]])], [*map(dump, new.statements[head : ends[1]])]
+    inner = difflib.SequenceMatcher(None, between[0], between[1], False).get_opcodes()
+    found: List[Operation] = [("equal", 0, head, 0, head)] if head else []
+    found += [(tag, i1 + head, i2 + head, j1 + head, j2 + head) for tag, i1, i2, j1, j2 in inner]
+    if tail:
+        found.append(("equal", ends[0], len(old.statements), ends[1], len(new.statements)))
+    return found
 
 
-def changes(old: Sequence[Any], new: Sequence[Any]) -> List[Change]:
+def changes(old: Body, new: Body) -> List[Change]:
     """The statements of *new* that *old* does not have."""
     found = []
     for tag, i1, i2, j1, j2 in opcodes(old, new):
         if tag == "equal":
             continue
-        for index in range(j1, j2):
-            found.append(Change(_definition_like(old, new[index], old[i1:i2]), new[index], index))
+        for place in range(j1, j2):
+            node = new.statements[place]
+            found.append(Change(_definition_like(old.statements, node, old.statements[i1:i2]), node, place))
+    return found
+
+
+def gone(old: Body, new: Body) -> List[str]:
+    """Names that the statements of *old* bind which *new* does not have."""
+    found: List[str] = []
+    for tag, i1, i2, _, _ in opcodes(old, new):
+        for node in old.statements[i1:i2] if tag != "equal" else ():
+            found += names_of(node) or []
     return found
 
 

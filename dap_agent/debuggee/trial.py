@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import base64
+import warnings
 import zlib
 from typing import Any, Dict, List, Optional, Sequence
 
-from . import again, confining, evaluation, jail, live, patching, reading, snapshot, trying
+from . import again, codes, confining, evaluation, jail, live, patching, reading, snapshot, trying
 from .inspection import _frame
 from .paths import NotThere
 from .stop import Stop
@@ -51,6 +52,7 @@ def try_fix(
     """
     if not 1 <= len(candidates) <= CANDIDATES:
         raise NotThere("%d candidates were given; 1 to %d can be tried at once." % (len(candidates), CANDIDATES))
+    _prepare()
     read = _texts(texts)
     changes = [[_change(file, read) for file in files] for files in candidates]
     paths = list(dict.fromkeys(change.path for files in changes for change in files))
@@ -62,6 +64,7 @@ def try_fix(
     frames = [frame for frame, _ in stop.frames]
     looked = live.look(paths, frames, _globals(targets))
     functions = [None if each.is_module else again.function_of(each.frame, looked["functions"]) for each in targets]
+    compiled = _compiled(changes, looked["files"])
     limits = confining.Limits(seconds=max(0.05, min(float(timeout), 600.0)) + _REPORTING)
     deadline = reading.Deadline(3 * limits.seconds)
     picture = snapshot.Picture()
@@ -77,6 +80,7 @@ def try_fix(
                 stop,
                 changes[n],
                 looked["files"],
+                compiled,
                 target,
                 functions[place],
                 limits.seconds - _REPORTING,
@@ -99,6 +103,13 @@ def try_fix(
     return cleaned
 
 
+def _prepare() -> None:
+    """Import here, once, what each of the copies would have to import for itself."""
+    import difflib  # noqa: F401
+    import dis  # noqa: F401
+    import importlib.util  # noqa: F401
+
+
 def _job(job: trying.Job) -> Any:
     return lambda: trying.tried(job)
 
@@ -118,6 +129,20 @@ def _texts(packed: Sequence[str]) -> List[str]:
 def _change(file: Dict[str, Any], texts: List[str]) -> patching.Change:
     old = file["old"]
     return patching.Change(file["path"], texts[old] if old is not None else None, texts[file["new"]])
+
+
+def _compiled(changes: List[List[patching.Change]], files: Dict[str, live.Live]) -> Dict[str, codes.Source]:
+    """The old texts, compiled once for all candidates."""
+    found: Dict[str, codes.Source] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the compiler, about the user's text
+        for change in (change for each in changes for change in each):
+            if change.path in files and change.path not in found and change.old is not None:
+                try:
+                    found[change.path] = codes.Source(change.old, files[change.path].filename)
+                except (SyntaxError, ValueError, RecursionError, MemoryError):
+                    continue  # each trial says so
+    return found
 
 
 def _globals(targets: List[again.Target]) -> List[Dict[str, Any]]:

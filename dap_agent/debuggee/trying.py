@@ -7,7 +7,20 @@ import sys
 import types
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
-from . import again, codes, confining, evaluation, jailed, modulerun, patching, reached, reading, snapshot, sources
+from . import (
+    again,
+    codes,
+    confining,
+    evaluation,
+    jailed,
+    modulerun,
+    patching,
+    reached,
+    reading,
+    snapshot,
+    sources,
+    statements,
+)
 from .alarm import Alarm, TimeUp
 from .failures import Teller
 from .live import Live
@@ -30,6 +43,7 @@ class Job(NamedTuple):
         stop: the stop.
         changes: its files.
         live: given path -> what the process has of that file.
+        compiled: given path -> its old text, as far as it compiles.
         target: the frame to call again.
         function: its function; None if nothing refers to it any more, or it is a module.
         seconds: for the call.
@@ -39,6 +53,7 @@ class Job(NamedTuple):
     stop: Stop
     changes: List[patching.Change]
     live: Dict[str, Live]
+    compiled: Dict[str, codes.Source]
     target: again.Target
     function: Optional[types.FunctionType]
     seconds: float
@@ -65,7 +80,7 @@ def tried(job: Job) -> Dict[str, Any]:
         rest = _rest(job) if job.target.is_module else None
         for change in job.changes:
             until = {job.live[change.path].path: rest.place} if rest and _runs(job, change.path) else {}
-            patch.put(change, job.live.get(change.path), until)
+            patch.put(change, job.live.get(change.path), until, job.compiled.get(change.path))
         found["functions"] = patch.told
         if not patch.effective and not (rest and any(_runs(job, change.path) for change in job.changes)):
             raise NotThere(_nothing_in(patch))
@@ -229,22 +244,25 @@ def _made(frame: types.FrameType, patch: patching.Patch) -> types.FunctionType:
     return types.FunctionType(new, frame.f_globals, new.co_name, None, tuple(cells) or None)
 
 
+def _body(text: str, filename: str) -> statements.Body:
+    return statements.Body(codes.parse(text, filename).body, text.split("\n"))
+
+
 def _rest(job: Job) -> modulerun.Rest:
     frame = job.target.frame
     filename = frame.f_code.co_filename
     change = next((each for each in job.changes if _runs(job, each.path)), None)
     try:
         if change is not None:
-            return modulerun.rest_of(
-                codes.parse(change.old or "", filename).body, codes.parse(change.new, filename).body, job.target.line
-            )
+            before, after = _body(change.old or "", filename), _body(change.new, filename)
+            return modulerun.rest_of(before, after, job.target.line)
         lines = sources.lines_of(filename, frame.f_globals)
         if lines is None:
             raise NotThere(
                 "The module %s has no source, so that it can't be run from line %d on." % (filename, job.target.line)
             )
-        tree = codes.parse("\n".join(lines), filename)
-        return modulerun.rest_of(tree.body, tree.body, job.target.line)
+        body = _body("\n".join(lines), filename)
+        return modulerun.rest_of(body, body, job.target.line)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise NotThere("The module's text does not compile: %s." % error) from None
 

@@ -768,6 +768,11 @@ def test_the_report(python: Path, trials: Trial) -> None:
     assert 0 < found["seconds"] < 5
 
 
+def test_a_function_on_one_line(every_python: Path, trials: Trial) -> None:
+    (found,) = trials(every_python, "def f(n): return n / 0\nf(3)\n", [("n / 0", "n")])
+    assert (found["verdict"], found["lines"][0]["reached"], found["lines"][0]["lines"]) == ("passes", [1], 1)
+
+
 def test_lines_of_the_new_text(python: Path, trials: Trial) -> None:
     """Functions that have only moved are shown where the new text has them."""
     (found,) = trials(python, TOTAL, [("import sys", "import sys\n\n\nLIMIT = 3\n")])
@@ -778,7 +783,7 @@ def test_lines_of_the_new_text(python: Path, trials: Trial) -> None:
 @pytest.mark.parametrize(
     ("program", "edit", "name", "how"),
     [
-        ("from dataclasses import *\n@dataclass\nclass C:\n    a: int\n    def f(self):\n        return 1 / 0\nC(1).f()",
+        ("from dataclasses import *\n@dataclass\nclass C:\n    a: int\n    def f(self): return 1 / 0\nC(1).f()",
          ("    a: int\n", "    a: int\n    b: int = 2\n"), "C, line 5", "fields of a dataclass"),
         ("class A: pass\nclass C:\n    def f(self):\n        return 1 / 0\nC().f()\n", ("class C:", "class C(A):"), "C",
          "its bases or decorators differ"),
