@@ -153,6 +153,29 @@ def test_a_failing_test_ends_fixed(workspace, python, with_packages):
     assert FIXED in workspace.read("src/tally/readings.py")
 
 
+def candidate(body):
+    (edit,) = propose(body)[1]["edits"]
+    return [edit]
+
+
+def test_two_candidates_are_tried_and_the_right_one_is_proposed(workspace):
+    """One looks for the wrong unit, the other takes it off; both are seen on the call that failed."""
+    wrong, right = candidate('return float(text.replace("kwh", ""))'), candidate(FIXED)
+    turns = [
+        TURNS[0],
+        ("Two ways to read it.", [("try_fix", {"candidates": [wrong, right]})], ["90 kWh"]),
+        ("Only one of them works.", [propose()], ["2. passes: parse_value('90 kWh') returned 90.0"]),
+    ]
+    status, _, err = workspace.run(HERE, workspace.scripted(*turns), "-m", "tally", "data/may.csv")
+    assert status == exit_status.FIXED, err
+    assert_told(err, "1. same failure: parse_value('90 kWh') raised ValueError", "verdict: proved")
+    assert_told(err, "trial: passes in a locked copy of the stopped program: parse_value('90 kWh') returned 90.0")
+    workspace.assert_fixed(HERE)
+    (info,) = journal.list_journals()
+    (written,) = [record for record in journal.read(info.path) if record["kind"] == "proposal"]
+    assert (written["trial"]["verdict"], written["trial"]["frame"]) == ("passes", 0)
+
+
 @pytest.mark.parametrize("provider", ["anthropic", "openai"])
 def test_with_a_model_over_http(workspace, provider):
     with ModelServer(steps(TURNS), write=11) as server:

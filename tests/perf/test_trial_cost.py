@@ -74,7 +74,7 @@ def measured(folder: Path, seconds: float) -> dict[str, Any]:
 
 
 def test_a_trial(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Bars: one <= 15 ms, eight in parallel <= 120 ms, in the debuggee (the best: the median is that of the machine)."""
+    """Bars: one <= 15 ms, eight in parallel <= 120 ms, in the debuggee (best: the median is the machine's)."""
     found = measured(tmp_path, 0)
     with capsys.disabled():
         print("\na trial in a small process, milliseconds (best, median)")
