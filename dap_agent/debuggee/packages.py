@@ -13,6 +13,7 @@ import sys
 from typing import Any
 
 from . import reading
+from .own_os import path as _path
 
 _FOLDERS = ("site-packages", "dist-packages")
 _INFO = re.compile(r"(?P<name>.+?)-(?P<version>[^-]+)(?:-py[\d.]+)?(?:-[^-]+)?\.(?:dist-info|egg-info|egg)\Z")
@@ -20,7 +21,8 @@ _MAX_RECORD = 3000000  # bytes of one RECORD
 _SEARCH = 0.15  # seconds for looking through the RECORDs of one environment
 
 _open = io.open
-_STDLIB = [os.path.dirname(os.path.abspath(os.__file__))]
+_listdir = os.listdir
+_STDLIB = [_path.dirname(_path.abspath(os.__file__))]
 _origins: dict[str, Origin] = {}
 _listings: dict[str, list[str]] = {}
 _owners: dict[tuple[str, str], tuple[str, str | None] | None] = {}
@@ -59,7 +61,7 @@ def _judge(filename: str) -> Origin:
         return Origin(False, True)
     if filename.startswith("<"):
         return Origin(not filename.startswith("<dap-agent"), False)
-    path = os.path.abspath(filename)
+    path = _path.abspath(filename)
     parts = path.split(os.sep)
     for i in range(len(parts) - 2, 0, -1):
         if parts[i] in _FOLDERS:
@@ -75,17 +77,17 @@ def _in_stdlib(path: str, parts: list[str]) -> bool:
         return True
     if any(part.endswith(".zip") and part.startswith("python3") for part in parts):
         return True
-    return os.path.realpath(path).startswith(os.path.realpath(_STDLIB[0]) + os.sep)
+    return bool(_path.realpath(path).startswith(_path.realpath(_STDLIB[0]) + os.sep))
 
 
 def _installed_beside(path: str) -> tuple[str, str | None] | None:
     """The distribution of a file that `pip install --target` put into any folder."""
-    top = os.path.dirname(path)
-    while os.path.exists(os.path.join(top, "__init__.py")) and os.path.dirname(top) != top:
-        top = os.path.dirname(top)
+    top = _path.dirname(path)
+    while _path.exists(_path.join(top, "__init__.py")) and _path.dirname(top) != top:
+        top = _path.dirname(top)
     if not any(name.endswith(".dist-info") for name in _listing(top)):
         return None
-    relative = os.path.relpath(path, top).split(os.sep)
+    relative = _path.relpath(path, top).split(os.sep)
     info = _owner(top, relative)
     return _named(top, info) if info is not None else None
 
@@ -94,7 +96,7 @@ def _listing(folder: str) -> list[str]:
     known = _listings.get(folder)
     if known is None:
         try:
-            known = sorted(os.listdir(folder))
+            known = sorted(_listdir(folder))
         except OSError:
             known = []
         _listings[folder] = known
@@ -141,7 +143,7 @@ def _owner(folder: str, relative: list[str]) -> str | None:
 
 def _read(folder: str, info: str, name: str, limit: int) -> bytes | None:
     try:
-        with _open(os.path.join(folder, info, name), "rb") as file:
+        with _open(_path.join(folder, info, name), "rb") as file:
             return file.read(limit)
     except OSError:
         return None
@@ -174,4 +176,4 @@ def _named(folder: str, info: str) -> tuple[str, str | None]:
 
 
 if getattr(sys, "platlibdir", None) and sys.base_prefix:
-    _STDLIB.append(os.path.join(sys.base_prefix, sys.platlibdir, "python%d.%d" % sys.version_info[:2]))
+    _STDLIB.append(_path.join(sys.base_prefix, sys.platlibdir, "python%d.%d" % sys.version_info[:2]))
