@@ -341,6 +341,10 @@ def run_all(python: Path, folder: Path, programs: dict[str, str]) -> dict[str, A
     return found
 
 
+WHOLE = bool(os.environ.get("DAP_TEST_WHOLE_CORPUS"))
+"""Run all programs, which takes minutes, instead of each sixth; `test_predict` asks about all of them in one process."""
+
+
 @pytest.mark.timeout(900)
 def test_corpus_in_real_runs(capfd, python, tmp_path):
     minor = int(subprocess.check_output([python, "-c", "import sys; print(sys.version_info[1])"]))
@@ -349,6 +353,7 @@ def test_corpus_in_real_runs(capfd, python, tmp_path):
         for program in predicting.corpus()
         if not program.name.startswith(("pytest_", "frameworks_")) and program.since <= minor
     ]
+    programs = programs if WHOLE else programs[::6]
     found = run_all(python, tmp_path, {program.name: program.text for program in programs})
     hits, missed, false = 0, [], []
     for program in programs:
@@ -368,11 +373,11 @@ def test_corpus_in_real_runs(capfd, python, tmp_path):
         )
         print(f"of {hits + len(missed)}; not at the raise: {', '.join(missed)}")
     assert not false
-    assert recall >= 0.95
+    assert recall >= (0.95 if WHOLE else 0.8)
 
 
 def test_random_nestings_in_real_runs(python, tmp_path):
-    made = {f"r{seed}": predict_random.Maker(seed).program() for seed in range(1000, 1030)}
+    made = {f"r{seed}": predict_random.Maker(seed).program() for seed in range(1000, 1030 if WHOLE else 1010)}
     made = {name: text for name, text in made.items() if predicting.compiles(text)}
     for name, (stops, end) in run_all(python, tmp_path, made).items():
         if end.exit_status == 0:
