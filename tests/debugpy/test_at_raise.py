@@ -342,7 +342,7 @@ def run_all(python: Path, folder: Path, programs: dict[str, str]) -> dict[str, A
 
 
 WHOLE = bool(os.environ.get("DAP_TEST_WHOLE_CORPUS"))
-"""Run all programs, which takes minutes, instead of each sixth; `test_predict` asks about all of them in one process."""
+"""Run all programs, which takes minutes, instead of each sixth; `test_predict` asks about all."""
 
 
 @pytest.mark.timeout(900)
