@@ -1,8 +1,10 @@
 """Python 3.12+: the interpreter tells of each call of the user's functions, as long as their budget lasts (PEP 669).
 
-Two tools: one is told of every function's first call, in all code, and finds out whose it is; the other one is told of
-the calls of the user's functions, by events that are set for each code object alone. Those can be taken away and given
-back for one function without the `restart_events` that would switch the events of debuggers and coverage on again.
+The events are set for each function's code alone. So they can be taken away and given back for one function without
+the `restart_events` that would switch the events of debuggers and coverage on again; and code of libraries has none:
+on 3.12 it would stay 3 percent slower once it had one, however soon that was disabled (measured).
+
+All code is executed by `exec` in the end, module by module, and of that there is an audit event.
 """
 
 from __future__ import annotations
@@ -13,12 +15,13 @@ import itertools
 import operator
 import sys
 import time
+import weakref
 from functools import partial
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any, Callable
 
 from . import net, raise_events
-from .calls import READS_LATER, Memory, Record, clock, identity, is_ours, running
+from .calls import READS_LATER, Memory, Record, clock, identity, is_function, is_ours, running
 
 _TOOLS = (5, 3, 4)  # debugger, coverage and profiler have a meaning; raise_events.py has 4 or 3
 _NAME = "dap-agent"
@@ -52,7 +55,8 @@ class CallEvents:
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
-        self._tools: tuple[int, int] | None = None
+        self._tool: int | None = None
+        self._codes: dict[int, weakref.ref[CodeType]] = {}  # what is watched, by identity
         self._hot: list[CodeType] = []  # functions that wait for their next budget
         self._pending: list[bool] = []  # not empty: a thread will give it to them
         self._credit, self._since = _CREDIT, clock()
@@ -61,92 +65,97 @@ class CallEvents:
 
     def begin(self) -> bool:
         """Watch; False if the program has the tools that it takes."""
-        free = [tool for tool in _TOOLS if _monitoring.get_tool(tool) is None]
-        if len(free) < 2:
+        tool = next((tool for tool in _TOOLS if _monitoring.get_tool(tool) is None), None)
+        if tool is None:
             return False
-        finder, watcher = self._tools = (free[0], free[1])
-        for tool in self._tools:
-            _monitoring.use_tool_id(tool, _NAME)
+        self._tool = tool
+        _monitoring.use_tool_id(tool, _NAME)
         events = _monitoring.events
         self._events = events.PY_START | events.PY_RETURN
-        unwinds = partial(_monitoring.set_events, watcher, events.PY_UNWIND)
+        unwinds = partial(_monitoring.set_events, tool, events.PY_UNWIND)
         self._ends[:] = [self._hot.clear, self._pending.clear, unwinds]
         _yield_to_others(self)
-        _monitoring.register_callback(finder, events.PY_START, self._guarded(self._finder(), _monitoring.DISABLE))
-        _monitoring.register_callback(watcher, events.PY_START, self._watcher())
-        _monitoring.register_callback(watcher, events.PY_RETURN, self._returns())
-        _monitoring.register_callback(watcher, events.PY_UNWIND, self._unwinder())
-        _monitoring.set_events(watcher, events.PY_UNWIND)
-        _monitoring.set_events(finder, events.PY_START)
+        _monitoring.register_callback(tool, events.PY_START, self._watcher())
+        _monitoring.register_callback(tool, events.PY_RETURN, self._returns())
+        _monitoring.register_callback(tool, events.PY_UNWIND, self._unwinder())
+        _monitoring.set_events(tool, events.PY_UNWIND)
+        for frame in sys._current_frames().values():
+            outer: FrameType | None = frame
+            while outer is not None:
+                self.saw(outer.f_code)
+                outer = outer.f_back
         return True
 
     @property
-    def tools(self) -> tuple[int, ...]:
-        """The ids that are ours at present."""
-        return self._tools or ()
+    def tool(self) -> int | None:
+        """The id that is ours at present."""
+        return self._tool
+
+    def saw(self, code: CodeType) -> None:
+        """Watch the functions in *code*, which is about to be executed, if it may be the user's."""
+        if self._tool is None or type(code) is not CodeType:
+            return
+        try:
+            if self._memory.may_be_users(code.co_filename):
+                self._watch(code)
+        except (RecursionError, MemoryError):
+            return
+        except BaseException as error:
+            if not is_ours(error):
+                raise
+            net.failed("the functions of %s are not recorded" % code.co_filename, error)
+
+    def _watch(self, code: CodeType) -> None:
+        left = [code]
+        while left:
+            code = left.pop()
+            left += [const for const in code.co_consts if type(const) is CodeType]
+            if is_function(code):
+                if len(self._codes) > 20000:
+                    self._codes = {key: held for key, held in self._codes.items() if held() is not None}
+                self._codes[identity(code)] = weakref.ref(code)
+                _monitoring.set_local_events(self._tool, code, self._events)
 
     def end(self) -> None:
-        """Watch no more."""
-        if self._tools is None:
+        """Watch no more, and take back what the interpreter keeps of it, so that others can have the tool."""
+        if self._tool is None:
             return
-        tools, self._tools = self._tools, None
+        tool, self._tool = self._tool, None
         self._hot.clear()
         self._ends.clear()
         events = _monitoring.events
-        for tool in tools:
-            _monitoring.set_events(tool, 0)
-            for event in (events.PY_START, events.PY_RETURN, events.PY_UNWIND):
-                _monitoring.register_callback(tool, event, None)
-
-    def leave_nothing(self, tools: tuple[int, ...]) -> None:
-        """Take back what the interpreter keeps of the tools' events, so that others can have the tools."""
-        self._memory.forget_codes(lambda code: _monitoring.set_local_events(tools[1], code, 0))
-        _monitoring.restart_events()  # what the other tool has been told of once
+        _monitoring.set_events(tool, 0)
+        for event in (events.PY_START, events.PY_RETURN, events.PY_UNWIND):
+            _monitoring.register_callback(tool, event, None)
+        for held in self._codes.values():
+            code = held()
+            if code is not None:
+                _monitoring.set_local_events(tool, code, 0)
+        self._codes.clear()
 
     def again(self) -> None:
         """See all functions at once that wait for that: after a stop, or in a fork, whose thread is in the parent."""
-        if self._tools is None:
+        if self._tool is None:
             return
         self._pending.clear()
         hot = self._hot[:]
         self._hot.clear()
         for code in hot:
-            _monitoring.set_local_events(self._tools[1], code, self._events)
+            _monitoring.set_local_events(self._tool, code, self._events)
         self._set_unwinds(True)
 
-    def _guarded(self, function: Callable[..., Any], value: Any = None) -> Callable[..., Any]:
-        def callback(code: CodeType, offset: int) -> Any:
-            try:
-                function(code)
-            except (RecursionError, MemoryError):
-                return None  # no room: at its next call
-            except BaseException as error:
-                if not is_ours(error):
-                    raise
-                net.failed("a call could not be recorded", error)
-            return value
-
-        return callback
-
-    def _finder(self) -> Callable[[CodeType], None]:
-        memory = self._memory
-
-        def found(code: CodeType) -> None:
-            if memory.of_user(code, 3):
-                self._welcome(code, 4)
-
-        return found
-
-    def _welcome(self, code: CodeType, depth: int) -> Record:
-        """A function of the user's that is new to us, or that was forgotten."""
-        record = self._memory.record_of(code, depth)
+    def _welcome(self, code: CodeType) -> None:
+        """A function that is new to us, or that was forgotten, at a call of it."""
+        if self._tool is None:
+            return
+        if not self._memory.of_user(code, 3):
+            _monitoring.set_local_events(self._tool, code, 0)
+            return
+        record = self._memory.record_of(code, 3)
         if record.left <= 0:
             record.left, record.portions, record.opened = _PORTION, _PORTIONS, clock()
-        if self._tools is not None:
-            _monitoring.set_local_events(self._tools[1], code, self._events)
         if not self.frozen:
-            self._memory.count(record, code, depth)
-        return record
+            self._memory.count(record, code, 3)
 
     def _watcher(self) -> Callable[[CodeType, int], None]:
         memory = self._memory
@@ -156,7 +165,7 @@ class CallEvents:
             try:
                 record = known.get(identity(code))
                 if record is None or record.forgotten:
-                    self._welcome(code, 3)
+                    self._welcome(code)
                     return
                 record.left -= 1
                 if record.left < 0:
@@ -242,20 +251,20 @@ class CallEvents:
         record.portions, record.opened = _PORTIONS, self._since
         record.thinned = True
         record.reads = READS_LATER
-        if self._tools is None:
+        if self._tool is None:
             return
-        _monitoring.set_local_events(self._tools[1], code, 0)
+        _monitoring.set_local_events(self._tool, code, 0)
         self._hot.append(code)
         if not self.frozen:
             self._later()
 
     def _later(self) -> None:
         """Give the next budgets, in a while. C code does it: a thread that runs no Python is not seen by debuggers."""
-        if self._pending or self._tools is None:
+        if self._pending or self._tool is None:
             return
         self._pending.append(True)
         delay = max(_AGAIN, -self._credit / _SHARE)
-        always, set_events, tool = itertools.repeat, _monitoring.set_local_events, self._tools[1]
+        always, set_events, tool = itertools.repeat, _monitoring.set_local_events, self._tool
         steps = itertools.chain(
             (partial(_sleep, delay),),
             map(partial, always(set_events), always(tool), self._hot, always(self._events)),
@@ -267,8 +276,8 @@ class CallEvents:
             self._pending.clear()
 
     def _set_unwinds(self, wanted: bool) -> None:
-        if self._tools is not None:
-            _monitoring.set_events(self._tools[1], _monitoring.events.PY_UNWIND if wanted else 0)
+        if self._tool is not None:
+            _monitoring.set_events(self._tool, _monitoring.events.PY_UNWIND if wanted else 0)
 
 
 def _third(exc: RecursionError) -> Any:
@@ -283,7 +292,7 @@ _watching: list[CallEvents] = []
 
 
 def _yield_to_others(watching: CallEvents) -> None:
-    """The program may ask for the very ids that we have taken: it gets them, and we do without."""
+    """The program may ask for the very id that we have taken: it gets it, and we do without."""
     first = not _watching
     _watching[:] = [watching]
     if not first:
@@ -291,16 +300,14 @@ def _yield_to_others(watching: CallEvents) -> None:
     use, free = _monitoring.use_tool_id, _monitoring.free_tool_id
 
     def use_tool_id(*args: Any) -> Any:
-        tools = _watching[0].tools
-        if args and args[0] in tools:
+        tool = _watching[0].tool
+        if tool is not None and args and args[0] == tool:
             _watching[0].end()
-            _watching[0].leave_nothing(tools)
-            for tool in tools:
-                free(tool)
+            free(tool)
         return use(*args)
 
     def free_tool_id(*args: Any) -> Any:
-        return None if args and args[0] in _watching[0].tools else free(*args)
+        return None if args and args[0] is not None and args[0] == _watching[0].tool else free(*args)
 
     for stock, ours in ((use, use_tool_id), (free, free_tool_id)):
         ours.__name__ = ours.__qualname__ = stock.__name__

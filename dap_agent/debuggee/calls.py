@@ -13,7 +13,6 @@ import os
 import sys
 import threading
 import time
-import weakref
 from _thread import allocate_lock, get_ident
 from types import CodeType, FrameType
 from typing import Any
@@ -42,7 +41,7 @@ _SECONDS = 0.005  # for the values of one call
 _LIMITS = values.Limits(text=120, string=80, items=4, depth=2, nodes=24)
 
 _FUNCTION = 0x02  # CO_NEWLOCALS: module and class bodies have none
-_MAKERS = ("<module>", "__create_fn__")  # run once by a library (dataclasses, attrs) to make functions
+_MAKERS = ("__create_fn__",)  # run once by a library (dataclasses, attrs) to make functions
 _PARTS = frozenset(("<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>"))
 _ALARMS = [
     getattr(_signal, name)
@@ -152,7 +151,6 @@ class Memory:
     def __init__(self, hidden: tuple[str, ...]) -> None:
         self.records: dict[tuple[str, str, int], Record] = {}
         self.known: dict[int, Record] = {}  # by identity of the code
-        self.codes: dict[int, weakref.ref[CodeType]] = {}
         self.reads_values = True
         self.began = clock()
         self._hidden = hidden
@@ -174,14 +172,6 @@ class Memory:
         self._numbers = itertools.count(1)
         self._credit = _CREDIT
 
-    def forget_codes(self, tell: Any) -> None:
-        """Call *tell* with each code object that is watched and still there."""
-        for reference in list(self.codes.values()):
-            code = reference()
-            if code is not None:
-                tell(code)
-        self.codes.clear()
-
     def after_fork(self) -> None:
         """In a fork's child: its calls are its own, and the parent's other threads hold no locks."""
         self._lock = allocate_lock()
@@ -195,6 +185,15 @@ class Memory:
             return packages.origin_of(filename).user
         return not is_installed(filename)  # without looking at files, which others would notice
 
+    def may_be_users(self, filename: str) -> bool:
+        """Whether code of a file is the user's; of what was made by `exec` only its calls tell whose it is."""
+        known = self._files.get(filename)
+        if known is None:
+            known = self._is_file_of_users(filename)
+            if len(self._files) < 20000:
+                self._files[filename] = known
+        return known
+
     def of_user(self, code: CodeType, depth: int) -> bool:
         """Whether *code* is a function of the user's own: as the snapshot sees it, and not made by a library.
 
@@ -202,16 +201,7 @@ class Memory:
             depth: how many frames further out than this method's it runs.
         """
         filename = code.co_filename
-        known = self._files.get(filename)
-        if known is None:
-            known = self._is_file_of_users(filename)
-            if len(self._files) < 20000:
-                self._files[filename] = known
-        if not known:
-            return False
-        if not code.co_flags & _FUNCTION and code.co_name != "<module>":
-            return False  # the body of a class
-        if code.co_name in _PARTS:
+        if not self.may_be_users(filename) or not is_function(code):
             return False
         if filename.startswith("<"):  # made by exec: it belongs to whoever's module it runs in
             frame = running(depth)
@@ -251,9 +241,7 @@ class Memory:
             record = self.records[key] = Record(name, code.co_filename, code.co_firstlineno)
         if len(self.known) > 20 * MOST:
             self.known.clear()
-            self.codes.clear()
         self.known[identity(code)] = record
-        self.codes[identity(code)] = weakref.ref(code)
         return record
 
     def _forget_oldest(self) -> None:
@@ -305,8 +293,6 @@ class Memory:
             self._lock.release()
 
     def _arguments(self, code: CodeType, frame: FrameType) -> list[dict[str, Any]]:
-        if not code.co_flags & _FUNCTION:
-            return []
         held = locals_of(frame, argument_names(code)[:_ARGUMENTS])
         return [{"name": name, "value": self._formatter.value(value, name)} for name, value in held.items()]
 
@@ -336,6 +322,11 @@ class Memory:
     def mask_known(self, text: str) -> str:
         """*text* without the values that were met under secret names."""
         return self._secrets.mask_known(text)
+
+
+def is_function(code: CodeType) -> bool:
+    """Whether code is a function's, not a module's, a class's or a part of another function."""
+    return bool(code.co_flags & _FUNCTION) and code.co_name not in _PARTS
 
 
 def argument_names(code: CodeType) -> tuple[str, ...]:
@@ -387,7 +378,7 @@ def _alarmed() -> bool:
 
 def _made_for(code: CodeType, name: str, frame: FrameType | None) -> str:
     """The name of a function that a library has made: `Order.__init__`, not `__create_fn__.<locals>.__init__`."""
-    if frame is None or not code.co_argcount or not code.co_flags & _FUNCTION:
+    if frame is None or not code.co_argcount:
         return name
     owner = locals_of(frame, code.co_varnames[:1]).get(code.co_varnames[0])
     cls = type(owner)

@@ -27,6 +27,8 @@ _one_at_a_time = threading.Lock()
 _here = threading.local()
 _connect: Optional[Callable[[], bool]] = None
 _instead: Optional[Callable[[BaseException, Optional[TracebackType]], None]] = None
+_on_exec: Optional[Callable[[Any], None]] = None
+_on_audit_hook: Optional[Callable[[], None]] = None
 _active = True
 _ignored: Optional[judging.Ignored] = None
 _capture: Any = None  # pytest's capture manager
@@ -76,6 +78,17 @@ def active(wanted: bool) -> None:
     """Switch reporting on or off: hooks of the interpreter cannot be taken out again."""
     global _active
     _active = wanted
+
+
+def listen(on_exec: Callable[[Any], None], on_audit_hook: Callable[[], None]) -> None:
+    """Have functions called at two audit events.
+
+    Args:
+        on_exec: with the code that is about to be executed.
+        on_audit_hook: before the program adds an audit hook.
+    """
+    global _on_exec, _on_audit_hook
+    _on_exec, _on_audit_hook = on_exec, on_audit_hook
 
 
 def after_fork() -> None:
@@ -240,10 +253,12 @@ def _audit(event: str, args: Any) -> None:
         except BaseException as error:  # the program dies of its own exception, not of what its signal handler raised
             with contextlib.suppress(BaseException):  # an error here would keep the traceback from being printed
                 net.failed("a signal handler raised while the program was stopped", error)
+    elif event == "exec":
+        if _on_exec is not None:
+            _on_exec(args[0])
     elif event == "sys.addaudithook":
-        recorder = sys.modules.get("%s.recorder" % __package__)
-        if recorder is not None:
-            recorder.spare_values()
+        if _on_audit_hook is not None:
+            _on_audit_hook()
     elif event == "sys.unraisablehook":
         raised = args[1]
         exc = raised.exc_value

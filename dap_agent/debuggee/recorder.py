@@ -11,7 +11,7 @@ import sys
 from _thread import get_ident
 from typing import Any
 
-from . import call_events, call_profile, calls, paths, recorded_tests, secrets, sources, stop
+from . import call_events, call_profile, calls, hooks, paths, recorded_tests, secrets, sources, stop
 from .snapshot import Picture
 
 SHOWN = 20
@@ -43,6 +43,7 @@ def start(hidden: tuple[str, ...] = ()) -> bool:
     _memory, _source = memory, source
     atexit.register(source.end)  # later, what our functions refer to is gone
     os.register_at_fork(after_in_child=_after_fork)
+    hooks.listen(source.saw, spare_values)
     recorded_tests.install(clear, lambda wanted: (freeze if wanted else thaw)("test"))
     return True
 
@@ -95,7 +96,7 @@ def called(at: stop.Stop, picture: Picture) -> list[dict[str, Any]] | None:
     """The functions that were called last, newest last, for a snapshot; None if nothing is recorded."""
     if _memory is None:
         return None
-    functions = [record for record in _memory.records.copy().values() if record.calls and record.name != "<module>"]
+    functions = [record for record in _memory.records.copy().values() if record.calls]
     records = sorted(functions, key=lambda record: record.order)[-SHOWN:]
     return [_summary(record, at, picture) for record in records]
 
