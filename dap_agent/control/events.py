@@ -169,7 +169,7 @@ def proposal_body(work: Work) -> dict[str, Any]:
 
     outcome = work.outcome
     assert outcome is not None and outcome.proposal is not None and outcome.changes is not None, "it proposes"
-    proposal, verdict = outcome.proposal, outcome.verdict
+    proposal, verdict, trial = outcome.proposal, outcome.verdict, outcome.trial
     told: dict[str, Any] = mask_json(
         {
             "title": proposal.title,
@@ -179,6 +179,7 @@ def proposal_body(work: Work) -> dict[str, Any]:
                 for one in proposal.evidence
             ],
             "verdict": {"kind": verdict.kind, "summary": verdict.summary} if verdict is not None else None,
+            "trial": {"verdict": trial.verdict, "summary": trial.summary} if trial is not None else None,
         }
     )
     return {
