@@ -21,7 +21,8 @@ from types import CodeType, FrameType
 from typing import Any, Callable
 
 from . import net, raise_events
-from .calls import READS_LATER, Memory, Record, clock, identity, is_function, is_ours, running
+from .call_frames import identity, is_function, is_ours, running
+from .calls import READS_LATER, Memory, Record, clock
 
 _TOOLS = (5, 3, 4)  # debugger, coverage and profiler have a meaning; raise_events.py has 4 or 3
 _NAME = "dap-agent"

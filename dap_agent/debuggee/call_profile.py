@@ -8,7 +8,8 @@ from types import CodeType, FrameType
 from typing import Any
 
 from . import net
-from .calls import READS_LATER, Memory, clock, identity, is_ours
+from .call_frames import identity, is_ours
+from .calls import READS_LATER, Memory, clock
 
 _BUDGET = 200  # calls of one function between two looks at the clock
 _OFTEN = 0.05  # seconds within which so many of them are very often
@@ -26,7 +27,6 @@ class CallProfile:
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
-        self._libraries: set[int] = set()
         self.frozen = False
 
     def begin(self) -> bool:

@@ -8,7 +8,7 @@ import types
 from typing import Any, Iterable
 
 from . import packages, reading, sources
-from .calls import argument_names as argument_names
+from .call_frames import argument_names as argument_names
 from .failures import Teller
 from .secrets import Secrets
 from .stop import Stop, other_stacks

@@ -223,6 +223,9 @@ class Text(str):
 class Error(Exception):
     def __getattribute__(self, name): ran.append("of error"); return Exception.__getattribute__(self, name)
     __str__ = __repr__ = lambda self: ran.append("str of error")
+class Handler(Hostile):
+    def __call__(self, *args): ran.append("call")
+import _signal
 hostile = object.__new__(Hostile)
 def f(a, b, c): return a
 def g(a): raise Error()
@@ -230,6 +233,10 @@ del ran[:]
 f(hostile, List([1, 2]), Text("abc"))
 try: g(hostile)
 except BaseException: pass
+_signal.signal(_signal.SIGUSR1, object.__new__(Handler))
+g_again = lambda n: n
+g_again(1)
+_signal.signal(_signal.SIGUSR1, _signal.SIG_DFL)
 seen = ran[:]
 def after(): return seen
 {}["x"]

@@ -121,4 +121,4 @@ def test_recorder_switched_on_below(
         )
         with capsys.disabled():
             print(f"\n{version} {work}: {warm:.1f} x")
-        assert warm < 40
+        assert warm < 100
