@@ -214,8 +214,9 @@ class Memory:
         """Whether the module that a frame runs in is the user's; where it is none, or *made*, the one that calls it."""
         known = True
         for _ in range(2):
-            space: Any = frame.f_globals
-            file = reading.text_of(space.get("__file__")) if type(space) is dict else None
+            held: Any = frame.f_globals
+            space = held if type(held) is dict else {}
+            file = reading.text_of(space.get("__file__"))
             if file is not None:
                 known = self._is_file_of_users(file)
                 if not known or not made:
