@@ -14,6 +14,7 @@ import pytest
 
 VERSIONS = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13")
 CACHE = Path(__file__).parents[1] / ".cache" / "test-environments"
+ALL_PYTHONS = bool(os.environ.get("DAP_TEST_ALL_PYTHONS"))
 
 
 @cache
@@ -46,11 +47,16 @@ def pytest_configure() -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """`python` runs a test on the oldest and the newest debuggee of this machine, `every_python` on all of them."""
+    """`python` runs a test on the oldest and the newest debuggee of this machine, `every_python` on all of them.
+
+    Sessions of the debugger take seconds each: there `every_python` is the two and 3.11, all with DAP_TEST_ALL_PYTHONS.
+    """
     versions = sorted(interpreters(), key=VERSIONS.index)
     if "python" in metafunc.fixturenames:
         metafunc.parametrize("python", list(dict.fromkeys([versions[0], versions[-1]])), indirect=True)
     if "every_python" in metafunc.fixturenames:
+        if metafunc.definition.path.parent.name in ("debugpy", "symptoms") and not ALL_PYTHONS:
+            versions = [version for version in versions if version in (versions[0], "3.11", versions[-1])]
         metafunc.parametrize("every_python", versions, indirect=True)
 
 
