@@ -97,7 +97,8 @@ DIFFERENCES = (
         ours=lambda message: _restart_withdrawn(_restart_announced(message)),
     ),
     Difference(
-        "the exception filter `willBeUnhandled` is offered, off by default",
+        "the exception filter `willBeUnhandled` is offered, off by default, and withdrawn by a `capabilities` event for "
+        '`"dapAgent": false`',
         "stop at the raise, with all frames alive, and only where nothing will handle the exception",
         ours=_our_filter,
     ),
