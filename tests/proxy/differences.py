@@ -97,8 +97,8 @@ DIFFERENCES = (
         ours=lambda message: _restart_withdrawn(_restart_announced(message)),
     ),
     Difference(
-        "the exception filter `willBeUnhandled` is offered, off by default, and withdrawn by a `capabilities` event for "
-        '`"dapAgent": false`',
+        "the exception filter `willBeUnhandled` is offered, off by default, and withdrawn by a `capabilities` event "
+        'for `"dapAgent": false`',
         "stop at the raise, with all frames alive, and only where nothing will handle the exception",
         ours=_our_filter,
     ),
@@ -112,7 +112,7 @@ DIFFERENCES = (
         direct=_clean_texts,
     ),
     Difference(
-        "one exception is one stop",
+        "one exception is one stop, but who steps is stopped wherever the exception goes",
         "debugpy stops again for it in each caller's frame and under each filter; no recording has that",
     ),
     Difference(
