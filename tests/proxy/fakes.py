@@ -53,6 +53,7 @@ class RawClient(Stream):
         self.seq = 0
         self.log = []  # everything received
         self._seen = 0  # how much of it `event` has gone through
+        self._asked_at = {}  # number of a request -> how much had been received before it
         self._changed = asyncio.Event()
         self.ended = False
         self._task = asyncio.get_running_loop().create_task(self._read())
@@ -72,6 +73,7 @@ class RawClient(Stream):
         """Send a request; its number."""
         self.seq += 1
         self.send(request(command, arguments, seq=self.seq))
+        self._asked_at[self.seq] = len(self.log)
         return self.seq
 
     async def ask(self, command, arguments=None, *, timeout=20):
@@ -81,8 +83,16 @@ class RawClient(Stream):
     async def answer(self, seq, *, timeout=20):
         """The response to request number *seq*."""
 
+        position = self._asked_at[seq]
+
         def find():
-            return next((m for m in self.log if m["type"] == "response" and m["request_seq"] == seq), None)
+            nonlocal position
+            while position < len(self.log):  # each message once: a client may have thousands
+                message = self.log[position]
+                position += 1
+                if message["type"] == "response" and message["request_seq"] == seq:
+                    return message
+            return None
 
         return await self._until(find, timeout)
 
