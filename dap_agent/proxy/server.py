@@ -460,7 +460,10 @@ class ProxyServer:
             self._client.abort()
 
     def _adapter_lost(self, link: Link) -> None:
-        if link is not self._adapter or self._respawning is not None:
+        if link is not self._adapter:
+            return
+        link.on_pressure(False)  # it has died with a full pipe: what the client asks is read on, and answered
+        if self._respawning is not None:
             return
         self._apply(self._core.adapter_gone(self._how_it_ended()))
         self._finish()
@@ -479,6 +482,7 @@ class ProxyServer:
         pressure = self._adapter.on_pressure
         old, self._adapter = self._adapter, self._adapter_link()
         old.abort()
+        pressure(False)
         self._adapter.on_pressure = pressure
         if self._pressed:
             self._adapter.hold("client")
