@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import os
+import signal
 import socket
 import sys
 
@@ -559,5 +560,22 @@ def test_nothing_is_warned_about_under_the_strictest_checks(tmp_path):
         out, err = await process.communicate()
         process._transport.close()
         assert (process.returncode, err) == (0, b"") and b"cannot be started" in out
+
+    run(main)
+
+
+def test_an_adapter_that_dies_with_a_full_pipe_leaves_no_request_unanswered():
+    """The relay reads the client no further while the adapter takes nothing; that must end with the adapter."""
+
+    async def main():
+        adapter = [sys.executable, "-c", "import time; time.sleep(600)"]
+        async with await ProxyServer.spawn(adapter) as proxy, client_of(proxy) as client:
+            first = client.post("evaluate", {"expression": "x" * 4_000_000})
+            later = [client.post("threads") for _ in range(3)]
+            while proxy._client is None or not proxy._client.held:
+                await asyncio.sleep(0)
+            os.kill(proxy._process.pid, signal.SIGKILL)
+            for seq in (first, *later):
+                assert not (await client.answer(seq))["success"]
 
     run(main)
