@@ -571,9 +571,9 @@ def test_an_adapter_that_dies_with_a_full_pipe_leaves_no_request_unanswered():
         adapter = [sys.executable, "-c", "import time; time.sleep(600)"]
         async with await ProxyServer.spawn(adapter) as proxy, client_of(proxy) as client:
             first = client.post("evaluate", {"expression": "x" * 4_000_000})
-            later = [client.post("threads") for _ in range(3)]
             while proxy._client is None or not proxy._client.held:
                 await asyncio.sleep(0)
+            later = [client.post("threads") for _ in range(3)]
             os.kill(proxy._process.pid, signal.SIGKILL)
             for seq in (first, *later):
                 assert not (await client.answer(seq))["success"]
