@@ -241,8 +241,16 @@ class Editor:
 
     def _terminated(self, frame: Frame) -> list[Effect]:
         """debugpy leaves `launch` unanswered if the program dies before `configurationDone`."""
-        text = "The program has ended before it could be debugged."
-        return [*self.core.pass_event(frame), *self.core.give_up_on(("launch", "attach"), text)]
+        effects = self.core.pass_event(frame)
+        if self._started:
+            return effects
+        if not self._debugpy:
+            return [*effects, *self._start_unanswered(None)]
+        # the answer may be on its way, if the program was short: debugpy answers in order, so ask it one thing more
+        return [*effects, self.core.tell_adapter(oddities.HARMLESS, None, self._start_unanswered)]
+
+    def _start_unanswered(self, _: Message | None) -> list[Effect]:
+        return self.core.give_up_on(("launch", "attach"), "The program has ended before it could be debugged.")
 
     @property
     def ends_children(self) -> bool:

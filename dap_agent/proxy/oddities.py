@@ -17,6 +17,9 @@ Address = tuple[str, int]
 # answer waits 40 ms for a delayed acknowledgement. 6 and 1 are IPPROTO_TCP and TCP_NODELAY on every system.
 NO_DELAY = "__import__('sys').modules['pydevd'].get_global_debugger().writer.sock.setsockopt(6, 1, 1)"
 
+HARMLESS = "debugpySystemInfo"
+"""A request that debugpy's adapter answers by itself, with or without a debuggee, after all that it was asked before."""
+
 # debugpy#111, #722: a stop by `userUnhandled` says so in the middle of the exception's type, id and text.
 _NOTE = re.compile(
     r"\s*\(note: full exception trace is shown but execution is paused at: [^()]*(?:\([^()]*\))?[^()]*\)"

@@ -109,14 +109,45 @@ def test_disconnect_goes_to_the_adapter_when_no_child_can_outlive_it(session, co
     one.adapter_answers("disconnect").to_client(response(3, "disconnect")).hangs_up()
 
 
+@pytest.fixture
+def over_before_the_answer(session):
+    """A program that is over while the client still waits for the answer to its `launch` or `attach` (request 2)."""
+
+    def begin(command):
+        one = session(spawned=False).client(request(command, {}, seq=2)).to_adapter(request(command, {}))
+        one.client(request("threads", seq=3)).to_adapter(request("threads"))
+        over = event("terminated", {})
+        return one.adapter(over).published("terminated").to_client(over).to_adapter(request(oddities.HARMLESS))
+
+    return begin
+
+
 @pytest.mark.parametrize("command", ["launch", "attach"])
-def test_a_program_that_dies_before_it_is_configured_leaves_no_request_open(session, command):
-    one = session(spawned=False).client(request(command, {}, seq=2)).to_adapter(request(command, {}))
-    one.client(request("threads", seq=3)).to_adapter(request("threads"))
-    over = event("terminated", {})
-    one.adapter(over).published("terminated").to_client(over).refuses_client(2, command, "has ended before")
+def test_a_program_that_dies_before_it_is_configured_leaves_no_request_open(over_before_the_answer, command):
+    one = over_before_the_answer(command)
+    one.adapter_answers(oddities.HARMLESS).refuses_client(2, command, "has ended before")
     one.adapter_answers(command).silence()  # too late
     one.adapter_answers("threads").to_client(response(3, "threads"))
+
+
+@pytest.mark.parametrize("command", ["launch", "attach"])
+def test_the_answer_of_a_short_program_may_come_after_its_end(over_before_the_answer, command):
+    one = over_before_the_answer(command)
+    one.adapter_answers(command).to_client(response(2, command))
+    printed = event("output", {"category": "stdout", "output": "all that it has printed"})
+    one.adapter(printed).published("output").to_client(printed)
+    one.adapter_refuses(oddities.HARMLESS, "no").silence()
+
+
+def test_an_adapter_that_goes_before_it_has_said_more_leaves_no_request_open(over_before_the_answer):
+    one = over_before_the_answer("launch").adapter_gone("gone")
+    one.refuses_client(2, "launch", "").refuses_client(3, "threads", "gone")
+
+
+def test_another_adapter_is_not_asked_what_it_does_not_know(session):
+    one = session(debugpy=False).client(request("launch", {}, seq=2)).to_adapter(request("launch", {}))
+    over = event("terminated", {})
+    one.adapter(over).published("terminated").to_client(over).refuses_client(2, "launch", "has ended before")
 
 
 def test_that_children_stay_hidden_is_told(session):
