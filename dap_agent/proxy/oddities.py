@@ -18,7 +18,7 @@ Address = tuple[str, int]
 NO_DELAY = "__import__('sys').modules['pydevd'].get_global_debugger().writer.sock.setsockopt(6, 1, 1)"
 
 HARMLESS = "debugpySystemInfo"
-"""A request that debugpy's adapter answers by itself, with or without a debuggee, after all that it was asked before."""
+"""A request that debugpy's adapter answers itself, debuggee or not, and after all that it was asked before."""
 
 # debugpy#111, #722: a stop by `userUnhandled` says so in the middle of the exception's type, id and text.
 _NOTE = re.compile(
