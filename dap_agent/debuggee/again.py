@@ -114,7 +114,12 @@ def function_of(frame: types.FrameType, functions: List[types.FunctionType]) -> 
 
 
 def arguments_of(
-    frame: types.FrameType, code: types.CodeType, defaults: int, keyword_defaults: Any, left_out: Collection[str] = ()
+    frame: types.FrameType,
+    code: types.CodeType,
+    defaults: int,
+    keyword_defaults: Any,
+    left_out: Collection[str],
+    entry: Dict[str, Any],
 ) -> Any:
     """Positional and keyword arguments for a function with *code*, from what the parameters of *frame* hold now.
 
@@ -123,12 +128,13 @@ def arguments_of(
         defaults: how many of its positional parameters have a default value.
         keyword_defaults: names of its keyword-only parameters that have one.
         left_out: parameters that shall get their default values.
+        entry: name -> value that arguments had when the call began, where they have others now (`entry_values`).
 
     Raises:
         NotThere: the call cannot be made; the message says why.
     """
     old = frame.f_code
-    names = snapshot.locals_of(frame)
+    names = {**snapshot.locals_of(frame), **entry}
     had = snapshot.argument_names(old)
     gone = [name for name in had if name not in names]
     if gone:
@@ -197,13 +203,32 @@ def _kinds(code: types.CodeType) -> Tuple[List[str], List[str], str, str]:
     return names[:first], names[first:second], stars, more
 
 
-def hints(frame: types.FrameType, line: int, source: Optional[Source]) -> List[str]:
-    """Sentences on arguments that are not what they were when the call began."""
+def entry_values(frame: types.FrameType, recorded: Dict[str, Any]) -> Dict[str, Any]:
+    """Those of the *recorded* arguments of a call that its frame has other values for by now."""
+    if not recorded:
+        return {}
+    rebound = _rebound(frame)
+    return {name: value for name, value in recorded.items() if name in rebound}
+
+
+def hints(frame: types.FrameType, line: int, source: Optional[Source], entry: Dict[str, Any]) -> List[str]:
+    """Sentences on arguments that are not what they were when the call began.
+
+    Args:
+        frame, line: of the call.
+        source: of its code, if it is at hand.
+        entry: what it is called with instead (`entry_values`).
+    """
     found = []
     names = snapshot.argument_names(frame.f_code)
     rebound = _rebound(frame)
     for name in names:
-        if name in rebound:
+        if name in entry:
+            found.append(
+                "%s was assigned again (line %d) since the call began: the trial got its value from then, recovered "
+                "from the flight recorder." % (name, rebound[name])
+            )
+        elif name in rebound:
             found.append(
                 "%s was assigned again (line %d) since the call began: the trial got the value that it has now."
                 % (name, rebound[name])
@@ -213,6 +238,8 @@ def hints(frame: types.FrameType, line: int, source: Optional[Source]) -> List[s
     held = snapshot.locals_of(frame)
     for name in names:
         value = held.get(name, reading.MISSING)
+        if name in entry:
+            continue
         if name in changed:
             found.append(
                 "%s may have been changed (line %d) since the call began: the trial got it as it is now."

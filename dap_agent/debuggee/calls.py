@@ -7,6 +7,7 @@ calls only.
 
 from __future__ import annotations
 
+import ast
 import itertools
 import threading
 import time
@@ -50,6 +51,7 @@ _ARGUMENTS = 8
 _SECONDS = 0.005  # for the values of one call
 _LIMITS = values.Limits(text=120, string=80, items=4, depth=2, nodes=24)
 
+_PLAIN = (int, float, bool, str, bytes, type(None))
 _MAKERS = ("__create_fn__",)  # run once by a library (dataclasses, attrs) to make functions
 
 clock = time.perf_counter  # programs replace it
@@ -79,9 +81,13 @@ class Call:
         caller: `file` and `line` that it was called from, if they are known.
         thread: name of the thread.
         task: name of the asyncio task, or None.
+
+    Attributes:
+        frame: identity of its frame, which may be another one's when that is gone.
+        plain: names of the arguments that are told exactly by their text, unless that was cut or masked.
     """
 
-    __slots__ = ("arguments", "caller", "left_with", "order", "result", "task", "thread")
+    __slots__ = ("arguments", "caller", "frame", "left_with", "order", "plain", "result", "task", "thread")
 
     def __init__(
         self, order: int, arguments: list[dict[str, Any]], caller: dict[str, Any] | None, thread: str, task: str | None
@@ -91,6 +97,8 @@ class Call:
         self.caller = caller
         self.thread = thread
         self.task = task
+        self.frame = 0
+        self.plain: tuple[str, ...] = ()
         self.result: dict[str, Any] | None = None
         self.left_with: str | None = None
 
@@ -283,7 +291,12 @@ class Memory:
         began = clock()
         try:
             self._formatter.deadline = reading.Deadline(_SECONDS)
-            call = Call(record.order, self._arguments(code, frame), caller_of(frame), thread_name(), task_name())
+            held = locals_of(frame, argument_names(code)[:_ARGUMENTS])
+            told = [{"name": name, "value": self._formatter.value(value, name)} for name, value in held.items()]
+            call = Call(record.order, told, caller_of(frame), thread_name(), task_name())
+            call.frame = identity(frame)
+            call.plain = tuple([name for name, value in held.items() if _is_plain(value)])
+            del held
             if record.first is None:
                 record.first = call
             else:
@@ -296,10 +309,6 @@ class Memory:
         finally:
             self._credit -= clock() - began
             self._lock.release()
-
-    def _arguments(self, code: CodeType, frame: FrameType) -> list[dict[str, Any]]:
-        held = locals_of(frame, argument_names(code)[:_ARGUMENTS])
-        return [{"name": name, "value": self._formatter.value(value, name)} for name, value in held.items()]
 
     def returned(self, record: Record, frame: FrameType | None, value: Any) -> None:
         """Note what a call has returned of which the arguments were read."""
@@ -324,6 +333,39 @@ class Memory:
             if call is not None:
                 call.left_with = name
 
+    def arguments_at(self, frame: FrameType) -> dict[str, Any]:
+        """What the arguments of the call that runs, or has failed, in *frame* were when it began.
+
+        Those alone that are told exactly, and only if it is certain that it is this call's: the newest of a function of
+        which all were seen. A frame that lives is no other's.
+        """
+        record = self.known.get(identity(frame.f_code))
+        if record is None or record.thinned or record.forgotten:
+            return {}
+        call = record.newest[-1] if record.newest else record.first
+        if call is None or call.order != record.order or call.frame != identity(frame):
+            return {}
+        found = {}
+        for pair in call.arguments:
+            text = pair["value"]["text"]
+            if pair["name"] in call.plain:
+                try:
+                    value = ast.literal_eval(text)
+                except (ValueError, SyntaxError, MemoryError, RecursionError):
+                    continue  # it was cut or masked, or is infinite
+                if repr(value) == text:
+                    found[pair["name"]] = value
+        return found
+
     def mask_known(self, text: str) -> str:
         """*text* without the values that were met under secret names."""
         return self._secrets.mask_known(text)
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether its repr tells a value exactly; `==` would ask a metaclass of the program's."""
+    cls = type(value)
+    for plain in _PLAIN:
+        if cls is plain:
+            return True
+    return cls is tuple and len(value) <= 10 and all(any(type(item) is plain for plain in _PLAIN) for item in value)

@@ -9,6 +9,7 @@ import atexit
 import os
 import sys
 from _thread import get_ident
+from types import FrameType
 from typing import Any
 
 from . import call_events, call_profile, calls, hooks, paths, recorded_tests, secrets, sources, stop
@@ -135,6 +136,11 @@ def history(
         found["read"] = [_masked(call.to_json(), picture) for call in read]
         functions.append(found)
     return {"functions": functions, "total": len(records), "start": start}
+
+
+def arguments_at(frame: FrameType) -> dict[str, Any]:
+    """See `calls.Memory.arguments_at`; nothing where nothing is recorded."""
+    return _memory.arguments_at(frame) if _memory is not None else {}
 
 
 def _summary(record: calls.Record, at: stop.Stop, picture: Picture) -> dict[str, Any]:

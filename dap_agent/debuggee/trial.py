@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import sys
 import warnings
 import zlib
 from typing import Any, Dict, List, Optional, Sequence
@@ -85,6 +86,7 @@ def try_fix(
                 functions[place],
                 limits.seconds - _REPORTING,
                 place + 1 < len(targets),
+                _entry(target),
             )
             for n in waiting
         ]
@@ -152,6 +154,14 @@ def _globals(targets: List[again.Target]) -> List[Dict[str, Any]]:
         if type(namespace) is dict and not any(namespace is each for each in found):
             found.append(namespace)
     return found
+
+
+def _entry(target: again.Target) -> Dict[str, Any]:
+    """The arguments that the call was begun with, as far as the flight recorder has them exactly."""
+    recorder: Any = sys.modules.get("%s.recorder" % __package__)
+    if recorder is None or target.is_module:
+        return {}
+    return again.entry_values(target.frame, recorder.arguments_at(target.frame))
 
 
 def _told(outcome: jail.Outcome, target: again.Target, picture: snapshot.Picture) -> Dict[str, Any]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import sys
 import types
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from . import (
     again,
+    calling,
     codes,
     confining,
     evaluation,
@@ -26,14 +26,7 @@ from .failures import Teller
 from .live import Live
 from .paths import NotThere
 from .stop import Stop, is_hidden
-from .values import WIDE, Limits
-
-ITEMS = 1000
-"""What a generator is asked for at most."""
-
-_SHOWN = 20
-_ARGUMENT = Limits(text=60, string=40, items=3, depth=1, nodes=20)
-_COROUTINE, _GENERATOR, _ASYNC_GENERATOR = 0x80 | 0x100, 0x20, 0x200  # CO_COROUTINE, CO_ITERABLE_COROUTINE, ...
+from .values import WIDE
 
 
 class Job(NamedTuple):
@@ -48,6 +41,7 @@ class Job(NamedTuple):
         function: its function; None if nothing refers to it any more, or it is a module.
         seconds: for the call.
         onward: whether another frame is tried if this call does not reach what was changed.
+        entry: name -> value that arguments of the call had when it began, where they have others now.
     """
 
     stop: Stop
@@ -58,6 +52,7 @@ class Job(NamedTuple):
     function: Optional[types.FunctionType]
     seconds: float
     onward: bool
+    entry: Dict[str, Any]
 
 
 class _Result(NamedTuple):
@@ -84,7 +79,7 @@ def tried(job: Job) -> Dict[str, Any]:
         found["functions"] = patch.told
         if not patch.effective and not (rest and any(_runs(job, change.path) for change in job.changes)):
             raise NotThere(_nothing_in(patch))
-        call = _Module(job, patch, rest) if rest is not None else _Function(job, patch, picture, defaults)
+        call = _module(job, patch, rest) if rest is not None else _function(job, patch, picture, defaults)
     except NotThere as error:
         found["summary"], found["onward"] = str(error), job.onward and bool(patch.effective)
         return _cleaned(picture, found)
@@ -144,104 +139,22 @@ def _nothing_in(patch: patching.Patch) -> str:
 # ---- what is called
 
 
-class _Function:
-    """A function, with the arguments of its frame."""
-
-    certain = False
-
-    def __init__(self, job: Job, patch: patching.Patch, picture: snapshot.Picture, before: Dict[str, Any]) -> None:
-        frame = job.target.frame
-        self._in_loop = job.stop.task is not None
-        self._function = job.function if job.function is not None else _made(frame, patch)
-        code = self._function.__code__
-        function: Any = self._function
-        left_out = again.with_new_defaults(frame, before, again.defaults_of(function))
-        self._positional, self._by_name = again.arguments_of(
-            frame, code, len(function.__defaults__ or ()), function.__kwdefaults__, left_out
-        )
-        source = next((old for name, (old, _) in patch.sources.items() if name == frame.f_code.co_filename), None)
-        self.notes = again.hints(frame, job.target.line, source)
-        self.notes += ["%s had its old default value: the new one was used." % name for name in left_out]
-        if job.target.asked != job.target.number:
-            self.notes.append(
-                "Frame %d is a part of frame %d, which was called." % (job.target.asked, job.target.number)
-            )
-        self.text = self._written(frame, code, picture)
-
-    def _written(self, frame: types.FrameType, code: types.CodeType, picture: snapshot.Picture) -> str:
-        names = code.co_varnames[: code.co_argcount]
-        shown = []
-        for index, value in enumerate(self._positional):
-            name = names[index] if index < len(names) else None
-            if index or name not in ("self", "cls"):
-                shown.append(picture.formatter.value(value, name, _ARGUMENT)["text"])
-        for name, value in self._by_name.items():
-            shown.append("%s=%s" % (name, picture.formatter.value(value, name, _ARGUMENT)["text"]))
-        text = ", ".join(shown)
-        name = sources.qualified_name(frame).rpartition("<locals>.")[2]
-        return picture.mask("%s(%s)" % (name, text if len(text) <= 120 else text[:120] + "..."))
-
-    def __call__(self) -> Tuple[Any, Optional[int]]:
-        """Its value; for a generator the first values, and how many there were."""
-        flags = self._function.__code__.co_flags
-        if flags & _COROUTINE or flags & _ASYNC_GENERATOR or self._in_loop:
-            found: Tuple[Any, Optional[int]] = _in_a_loop(self._asynchronously(flags))
-            return found
-        value = self._function(*self._positional, **self._by_name)
-        return _taken(value) if flags & _GENERATOR else (value, None)
-
-    async def _asynchronously(self, flags: int) -> Tuple[Any, Optional[int]]:
-        value = self._function(*self._positional, **self._by_name)
-        if flags & _COROUTINE:
-            return await value, None
-        if flags & _ASYNC_GENERATOR:
-            kept, count = [], 0
-            async for item in value:
-                count += 1
-                if count <= _SHOWN:
-                    kept.append(item)
-                if count >= ITEMS:
-                    break
-            return kept, count
-        return _taken(value) if flags & _GENERATOR else (value, None)
-
-
-def _taken(generator: Any) -> Tuple[Any, int]:
-    kept, count = [], 0
-    for item in generator:
-        count += 1
-        if count <= _SHOWN:
-            kept.append(item)
-        if count >= ITEMS:
-            break
-    return kept, count
-
-
-def _in_a_loop(coroutine: Any) -> Any:
-    import asyncio
-
-    # not the program's policy: its loops may keep threads and handles of their own
-    loop = asyncio.SelectorEventLoop()
-    asyncio.set_event_loop(loop)
-    return loop.run_until_complete(coroutine)
+def _function(job: Job, patch: patching.Patch, picture: snapshot.Picture, before: Dict[str, Any]) -> Any:
+    frame = job.target.frame
+    function: Any = job.function if job.function is not None else _made(frame, patch)
+    source = next((old for name, (old, _) in patch.sources.items() if name == frame.f_code.co_filename), None)
+    return calling.Function(job.stop, job.target, function, picture, before, source, job.entry)
 
 
 def _made(frame: types.FrameType, patch: patching.Patch) -> types.FunctionType:
     """The function of a frame that nothing refers to any more."""
-    from . import swapping
-
     old, new = patch.moved.get(id(frame.f_code), (frame.f_code, frame.f_code))
     for source, changed in patch.sources.values():
         entry = source.entry_of(frame.f_code) if new is frame.f_code else None
         after = changed.entries.get(entry.key) if entry is not None else None
         if after is not None and source.code.co_filename == frame.f_code.co_filename:
             new = after.code
-    names = snapshot.locals_of(frame)
-    try:
-        cells, _ = swapping.cells_for(new, {}, lambda name: names.get(name, reading.MISSING))
-    except swapping.Impossible as error:
-        raise NotThere("%s can't be called again: %s." % (old.co_name, error)) from None
-    return types.FunctionType(new, frame.f_globals, new.co_name, None, tuple(cells) or None)
+    return calling.made(frame, old, new)
 
 
 def _body(text: str, filename: str) -> statements.Body:
@@ -249,48 +162,24 @@ def _body(text: str, filename: str) -> statements.Body:
 
 
 def _rest(job: Job) -> modulerun.Rest:
-    frame = job.target.frame
-    filename = frame.f_code.co_filename
+    filename = job.target.frame.f_code.co_filename
     change = next((each for each in job.changes if _runs(job, each.path)), None)
+    if change is None:
+        return calling.rest_of(job.target)
     try:
-        if change is not None:
-            before, after = _body(change.old or "", filename), _body(change.new, filename)
-            return modulerun.rest_of(before, after, job.target.line)
-        lines = sources.lines_of(filename, frame.f_globals)
-        if lines is None:
-            raise NotThere(
-                "The module %s has no source, so that it can't be run from line %d on." % (filename, job.target.line)
-            )
-        body = _body("\n".join(lines), filename)
-        return modulerun.rest_of(body, body, job.target.line)
+        before, after = _body(change.old or "", filename), _body(change.new, filename)
+        return modulerun.rest_of(before, after, job.target.line)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise NotThere("The module's text does not compile: %s." % error) from None
 
 
-class _Module:
-    """A module, from the failing statement on."""
-
-    def __init__(self, job: Job, patch: patching.Patch, rest: modulerun.Rest) -> None:
-        frame = job.target.frame
-        flags = frame.f_code.co_flags & evaluation.FUTURES
-        self._frame = frame
-        self.code = compile(ast.Module(rest.body, []), frame.f_code.co_filename, "exec", flags, True)
-        self.certain = any(_runs(job, change.path) for change in job.changes) and not patch.effective
-        for change in job.changes:
-            if _runs(job, change.path):
-                patch.watch_within(change.path, frame.f_code.co_filename, self.code)
-        self.notes = rest.notes
-        line = rest.body[0].lineno if rest.body else job.target.line
-        self.text = "the module from line %d on" % line
-
-    def __call__(self) -> Tuple[Any, Optional[int]]:
-        """Run it."""
-        exec(self.code, self._frame.f_globals, self._frame.f_locals if _apart(self._frame) else self._frame.f_globals)
-        return reading.MISSING, None
-
-
-def _apart(frame: types.FrameType) -> bool:
-    return frame.f_locals is not frame.f_globals
+def _module(job: Job, patch: patching.Patch, rest: modulerun.Rest) -> Any:
+    call = calling.Module(job.target, rest)
+    call.certain = any(_runs(job, change.path) for change in job.changes) and not patch.effective
+    for change in job.changes:
+        if _runs(job, change.path):
+            patch.watch_within(change.path, job.target.frame.f_code.co_filename, call.code)
+    return call
 
 
 def _timed(call: Callable[[], Tuple[Any, Optional[int]]], seconds: float, main: bool, watch: reached.Watch) -> _Result:
@@ -364,7 +253,7 @@ def _returned(call: str, result: _Result, value: Any) -> str:
     if result.yielded is None:
         text = value["text"]
         return "%s returned %s" % (call, text if len(text) <= 200 else text[:200] + "...")
-    more = " or more" if result.yielded >= ITEMS else ""
+    more = " or more" if result.yielded >= calling.ITEMS else ""
     return "%s yielded %d%s: %s" % (call, result.yielded, more, value["text"][:200])
 
 

@@ -530,3 +530,43 @@ def after(): return depths
     with_it = ask(by_default, START + program, "snapshot").after
     without = ask(by_default, program, "snapshot").after
     assert with_it == without
+
+
+REBOUND = """
+def settle(amount, rate, name, when, flag=True, *rest):
+    amount = amount * 0
+    rate += 1
+    name = name.strip()
+    when = [when]
+    flag = None
+    rest = list(rest)
+    return 10 / amount
+%s
+"""
+
+
+def arguments_at_stop(ask: Any, python: Path, calls: str) -> Any:
+    """What the recorder knows of the arguments of the failed call, as `try_fix` uses it."""
+    look = """
+import sys
+def make_stop(error):
+    stop = Stop.from_exception(error)
+    recorder = sys.modules["_dap_agent_debuggee.recorder"]
+    global told
+    told = {name: repr(value) for name, value in recorder.arguments_at(stop.frames[0][0]).items()}
+    return stop
+def after(): return told
+"""
+    return ask(python, START + look + REBOUND % calls).after
+
+
+def test_arguments_that_were_rebound_are_recovered(switched_on: Path, ask: Any) -> None:
+    """As far as their text tells them exactly (issue 4, Trials); never another call's."""
+    found = arguments_at_stop(ask, switched_on, "settle(5, 1.5, ' tea ', (1, 'a'), True, 7, 8)")
+    assert found == {"amount": "5", "rate": "1.5", "name": "' tea '", "when": "(1, 'a')", "flag": "True",
+                     "rest": "(7, 8)"}  # fmt: skip
+    class_ = "class Text(str): pass\nclass Money(int): pass\n"
+    found = arguments_at_stop(ask, switched_on, class_ + "settle(Money(5), float('inf'), Text('x'), 'y' * 500)")
+    assert found == {"flag": "True", "rest": "()"}
+    later = "try:\n    settle(5, 1, 'a', 2)\nfinally:\n    try: settle(6, 1, 'a', 2)\n    except Exception: pass\n"
+    assert arguments_at_stop(ask, switched_on, later) == {}
