@@ -60,6 +60,7 @@ def configuration(
     found = Configuration(
         model=settings.model,
         workspace=settings.workspace,
+        project=root,
         python=settings.python if settings.python_given else None,
         max_turns=settings.max_turns,
         max_tokens=settings.max_tokens,

@@ -157,6 +157,7 @@ class Assistant:
         """
         await self._guest.restart()
         self.history.add("restart", "the program was started again")
+        self._changed()
 
     # Investigations
 
@@ -343,8 +344,41 @@ class Assistant:
                 raise DapAgentError(f"The fix {id} is not the newest one, which is {work.id}: nothing was written.")
             work.applied = await asyncio.to_thread(changes.write, work, unproved=unproved)
         work.journal.applied(work.applied)
-        self.history.add("apply", ", ".join(work.applied), work.id)
+        self._applied(work)
         return work
+
+    async def wrote(self, id: str, *, written: bool) -> Work:
+        """Note that somebody else, such as the user's editor, has written the newest fix, or has taken it back.
+
+        Args:
+            id: of the fix.
+            written: whether it is in the files now.
+
+        Raises:
+            DapAgentError: it is not the newest one.
+        """
+        async with self._files:
+            work = self._proposed
+            if work is None or work.id != id:
+                raise DapAgentError(f"The fix {id} is not the newest one of this session.")
+            if written == bool(work.applied):
+                return work
+            work.applied = changes.names(work) if written else ()
+        if written:
+            work.journal.applied(work.applied)
+            self._applied(work)
+        else:
+            self.history.add("undo", work.title)
+            self._changed()
+        return work
+
+    def _applied(self, work: Work) -> None:
+        self.history.add("apply", ", ".join(work.applied), work.id)
+        self._changed()
+
+    def _changed(self) -> None:
+        for listener in self._listeners:
+            listener.changed()
 
     async def undo(self) -> "Undone":
         """Take back the last fix that was applied in the workspace.
@@ -358,6 +392,7 @@ class Assistant:
             if self._proposed is not None:
                 self._proposed.applied = ()
         self.history.add("undo", undone.label)
+        self._changed()
         return undone
 
     async def _root(self) -> Path:

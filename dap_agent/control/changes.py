@@ -38,7 +38,13 @@ def write(work: Work, *, unproved: bool = False) -> tuple[str, ...]:
             "all the same."
         )
     applying.apply(work.workspace, outcome.changes, label=work.title)
-    return tuple(work.workspace.relative(change.path) for change in outcome.changes.files)
+    return names(work)
+
+
+def names(work: Work) -> tuple[str, ...]:
+    """The files of a work's fix, relative to the workspace."""
+    assert work.outcome is not None and work.outcome.changes is not None, "it proposes"
+    return tuple(work.workspace.relative(change.path) for change in work.outcome.changes.files)
 
 
 def take_back(root: Path) -> "Undone":

@@ -2,10 +2,12 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from dap_agent.control.assistant import Assistant
 from dap_agent.control.messages import Messages
+from dap_agent.control.sharing import Sharing
 from dap_agent.control.work import Configuration
 from dap_agent.proxy.editor import Editor
 from dap_agent.proxy.server import ProxyServer
@@ -37,6 +39,8 @@ class Companion:
         self._guest = Guest(server)
         self._assistant = Assistant(self._guest, self.configuration)
         self._messages = Messages(server, self._assistant, lambda: self._model is not None)
+        self._sharing = Sharing(self._assistant, "adapter", self._complain)
+        self._messages.said = self._sharing.say
         server.for_agent = self._messages.ask
         self._unsubscribe = server.subscribe(self._event, ("initialized", "process"))
 
@@ -57,6 +61,7 @@ class Companion:
             await asyncio.wait(tasks)
         await self._messages.close()  # first: nothing new may begin
         await self._assistant.close()
+        await self._sharing.close()
         await self._guest.close()
 
     async def _find_out(self, started: Mapping[str, Any], keys: Mapping[str, Any]) -> Configuration:
@@ -75,4 +80,18 @@ class Companion:
             self._ready = asyncio.get_running_loop().create_task(self._tell_ready())
 
     async def _tell_ready(self) -> None:
-        self._messages.ready((await self.configuration()).model)
+        configuration = await self.configuration()
+        self._messages.ready(configuration.model)
+        folders = configuration.workspace or (configuration.project or Path.cwd(),)
+        self._sharing.open(folders, _program(self._server.started))
+
+    def _complain(self, sentence: str) -> None:
+        self._messages.say(f"dap-agent: {sentence}\n")
+
+
+def _program(started: Mapping[str, Any]) -> str:
+    """What is debugged, for people."""
+    for key, words in (("program", ""), ("module", "-m "), ("processId", "process "), ("subProcessId", "process ")):
+        if started.get(key):
+            return f"{words}{started[key]}"
+    return "an attached program"

@@ -49,9 +49,12 @@ class Messages:
         client: who asks.
         assistant: does the work.
         has_model: whether a model is configured, as far as that is known.
+
+    `said` may be set to what hears all that is shown.
     """
 
     def __init__(self, client: Client, assistant: Assistant, has_model: Callable[[], bool]) -> None:
+        self.said: Callable[[str, Category], None] = lambda text, category: None
         self._client = client
         self._assistant = assistant
         self._console = Console(assistant, self.say)
@@ -73,6 +76,7 @@ class Messages:
     def say(self, text: str, category: Category = "console") -> None:
         """Show *text*, whole lines or a piece of one, in the client's console."""
         self._client.tell_client("output", {"category": category, "output": text})
+        self.said(text, category)
 
     async def close(self) -> None:
         """Leave nothing running."""

@@ -21,6 +21,7 @@ class Configuration:
     Args:
         model: `PROVIDER:NAME`, None for none.
         workspace: absolute folders where edits may go, the first is the root; empty: found from the program.
+        project: the project around the program as it is started, as far as that can be seen.
         python: the interpreter for tests; None: the program's own.
         max_turns, max_tokens, timeout: of each investigation; *timeout* in seconds.
         max_cost: US dollars that the whole session may cost, None for no limit.
@@ -29,6 +30,7 @@ class Configuration:
 
     model: str | None = None
     workspace: tuple[Path, ...] = ()
+    project: Path | None = None
     python: Path | None = None
     max_turns: int = 40
     max_tokens: int = 500_000
@@ -100,3 +102,6 @@ class Listener:
 
     def ended(self, work: Work) -> None:
         """It is over."""
+
+    def changed(self) -> None:
+        """A fix was written to the files, or taken back, or the program was started again."""

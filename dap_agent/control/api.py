@@ -1,0 +1,200 @@
+"""The methods of a session's socket: their parameters as JSON Schema, and how each is answered.
+
+Described in `schemas/control.schema.json`. What begins an investigation is answered at once; notifications tell the
+rest.
+"""
+
+import asyncio
+import inspect
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from dap_agent.control import jsonrpc, requests
+from dap_agent.control.assistant import Assistant
+from dap_agent.control.requests import Request
+from dap_agent.errors import DapAgentError
+
+if TYPE_CHECKING:
+    from dap_agent.control.sharing import Sharing
+
+_TEXT = {"type": "string", "minLength": 1}
+_ID = {**_TEXT, "description": "the fix that is meant; if it is not the newest one, nothing is done"}
+
+METHODS = (
+    Request(
+        "initialize",
+        "The first request of a connection.",
+        {
+            "client": {**_TEXT, "description": "who connects, for people"},
+            "token": {"type": "string", "description": "that of the registry entry, where it has an address"},
+        },
+        ("client",),
+        {"client": "my-script"},
+    ),
+    Request("status", "What goes on in this session; the notification `state` has the same.", {}),
+    Request("snapshot", "The snapshot of the newest exception stop.", {}),
+    Request(
+        "autodebug",
+        "Begin to look for a fix.",
+        {"instructions": {**_TEXT, "description": "the user's own words for the model"}},
+        example={"instructions": "Keep the public API."},
+    ),
+    Request(
+        "ask",
+        "Begin to answer a question about the stopped program.",
+        {"text": {**_TEXT, "description": "the question"}},
+        ("text",),
+        {"text": "Where does this value come from?"},
+    ),
+    Request("explain", "Begin to explain the exception.", {}),
+    Request("cancel", "End the investigation that runs.", {}),
+    Request(
+        "apply",
+        "Write the newest fix to the files, and put it into the live program where that is possible.",
+        {"proposal": _ID, "unproved": {"type": "boolean", "description": "also if its proof has not succeeded"}},
+        example={"proposal": "1a2b3c4d"},
+    ),
+    Request(
+        "applied",
+        "Tell that the client has written the newest fix to the files itself, or has taken it back.",
+        {"proposal": _ID, "written": {"type": "boolean", "description": "false: it was taken back"}},
+        ("proposal", "written"),
+        {"proposal": "1a2b3c4d", "written": True},
+    ),
+    Request("undo", "Take back the last fix that was applied in the workspace.", {}),
+    Request(
+        "reload",
+        "Put what files hold now into the live program.",
+        {"files": {"type": "array", "items": _TEXT, "description": "absolute paths; default: all that have changed"}},
+        example={"files": ["/work/shop/orders.py"]},
+    ),
+    Request("restart", "Start the program again, with what the files hold now.", {}),
+    Request(
+        "restartFrame",
+        "Start a frame of the stopped program again, with the code that is in it now, and let the program go on.",
+        {"frame": {"type": "integer", "minimum": 0, "description": "its number in the snapshot; default: 0"}},
+        example={"frame": 0},
+    ),
+    Request("report", "All that is known of the newest exception and its fix, as Markdown.", {}),
+    Request("proposal", "The newest fix.", {}),
+)
+NAMES = tuple(method.name for method in METHODS)
+
+
+async def answer(sharing: "Sharing", name: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Answer a method other than `initialize`.
+
+    Returns:
+        The result.
+
+    Raises:
+        RpcError: there is no such method, or the parameters are wrong.
+        DapAgentError: it cannot be done.
+    """
+    method = next((method for method in METHODS if method.name == name), None)
+    if method is None or name not in _ANSWERS:
+        raise jsonrpc.RpcError(
+            jsonrpc.METHOD_NOT_FOUND, f"There is no method {name!r:.80}; there are {', '.join(NAMES)}."
+        )
+    if params or method.required:
+        await asyncio.to_thread(_check, method, params)  # the validator takes a while to import
+    return await _ANSWERS[name](sharing, params)
+
+
+def _check(method: Request, params: Mapping[str, Any]) -> None:
+    from dap_agent.agent.tools import problems_of
+
+    problems = problems_of(method.schema, params)
+    if problems:
+        right = json.dumps(dict(method.example or {}))
+        raise jsonrpc.RpcError(
+            jsonrpc.INVALID_PARAMS,
+            f"Wrong parameters for {method.name}: {'; '.join(problems[:5])}. Right are, for example: {right}",
+        )
+
+
+async def _status(sharing: "Sharing", _: Mapping[str, Any]) -> Mapping[str, Any]:
+    return await sharing.status()
+
+
+async def _snapshot(sharing: "Sharing", _: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"snapshot": sharing.assistant.snapshot().data, "stop": sharing.stop}
+
+
+async def _explain(sharing: "Sharing", _: Mapping[str, Any]) -> Mapping[str, Any]:
+    from dap_agent.agent.prompts import WHY
+
+    work = await sharing.assistant.ask(WHY, called="explain")
+    return {"id": work.id, "model": work.model}
+
+
+async def _apply(sharing: "Sharing", params: Mapping[str, Any]) -> Mapping[str, Any]:
+    given = dict(params)
+    if "proposal" in given:
+        given["id"] = given.pop("proposal")
+    return await requests.answer(sharing.assistant, requests.PREFIX + "apply", given)
+
+
+async def _applied(sharing: "Sharing", params: Mapping[str, Any]) -> Mapping[str, Any]:
+    work = await sharing.assistant.wrote(params["proposal"], written=params["written"])
+    return {"id": work.id, "title": work.title, "applied": bool(work.applied)}
+
+
+async def _reload(sharing: "Sharing", params: Mapping[str, Any]) -> Mapping[str, Any]:
+    power = _power(sharing.assistant, "reload", "Code cannot be put into the live program here; restart it instead.")
+    given = params.get("files")
+    return {"result": await power([*given] if given is not None else None)}
+
+
+async def _restart(sharing: "Sharing", _: Mapping[str, Any]) -> Mapping[str, Any]:
+    await sharing.assistant.restart()
+    return {}
+
+
+async def _restart_frame(sharing: "Sharing", params: Mapping[str, Any]) -> Mapping[str, Any]:
+    power = _power(sharing.assistant, "restart_frame", "Frames cannot be restarted here; restart the program instead.")
+    return {"result": await power(params.get("frame", 0))}
+
+
+async def _report(sharing: "Sharing", _: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"markdown": await sharing.report()}
+
+
+async def _proposal(sharing: "Sharing", _: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"proposal": await sharing.proposal()}
+
+
+def _power(assistant: Assistant, name: str, otherwise: str) -> Callable[..., Awaitable[Any]]:
+    """A power that a session may not have."""
+    power: Callable[..., Awaitable[Any]] | None = getattr(assistant, name, None)
+    if power is None or not inspect.iscoroutinefunction(power):
+        raise DapAgentError(otherwise)
+    return power
+
+
+def _same(name: str) -> Callable[["Sharing", Mapping[str, Any]], Awaitable[Mapping[str, Any]]]:
+    """A method that is a custom request of the debug adapter, too."""
+
+    async def ask(sharing: "Sharing", params: Mapping[str, Any]) -> Mapping[str, Any]:
+        return await requests.answer(sharing.assistant, requests.PREFIX + name, params)
+
+    return ask
+
+
+_ANSWERS: dict[str, Callable[["Sharing", Mapping[str, Any]], Awaitable[Mapping[str, Any]]]] = {
+    "status": _status,
+    "snapshot": _snapshot,
+    "autodebug": _same("autodebug"),
+    "ask": _same("ask"),
+    "explain": _explain,
+    "cancel": _same("cancel"),
+    "apply": _apply,
+    "applied": _applied,
+    "undo": _same("undo"),
+    "reload": _reload,
+    "restart": _restart,
+    "restartFrame": _restart_frame,
+    "report": _report,
+    "proposal": _proposal,
+}

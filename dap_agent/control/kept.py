@@ -1,0 +1,124 @@
+"""The last exception and fix of a workspace, kept when the session is over: one file each, for this user alone.
+
+All of it is masked. A fix is kept as the edits that it consists of, and is planned anew on the files as they are then.
+"""
+
+import hashlib
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dap_agent.session.paths import private_dir, state_dir
+
+if TYPE_CHECKING:
+    from dap_agent.control.work import Work
+    from dap_agent.fixes.edits import ChangeSet
+    from dap_agent.session.snapshot import Snapshot
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What is known of a workspace's last exception.
+
+    Args:
+        root: the workspace's.
+        session: the id of the session.
+        stop: as in `views.stop`.
+        snapshot: the whole of it.
+        report: Markdown.
+        fix: `id`, `title`, `proved` and `proposal` (JSON of `fixes.proposal`), None if there is none.
+    """
+
+    root: Path
+    session: str
+    stop: dict[str, Any]
+    snapshot: dict[str, Any]
+    report: str
+    fix: dict[str, Any] | None
+
+    def plan(self) -> "ChangeSet":
+        """What the fix does to the files as they are now.
+
+        Raises:
+            DapAgentError: it does not fit them any more.
+        """
+        from dap_agent.fixes.edits import plan_proposal
+        from dap_agent.fixes.proposal import parse
+        from dap_agent.fixes.workspace import Workspace
+
+        assert self.fix is not None, "only a fix is planned"
+        return plan_proposal(Workspace(self.root), parse(self.fix["proposal"]))
+
+
+def folder() -> Path:
+    """Where they lie; its modification time changes whenever one is written."""
+    return private_dir(state_dir() / "workspaces")
+
+
+def keep(root: Path, session: str, snapshot: "Snapshot", stop: dict[str, Any], work: "Work | None") -> None:
+    """Keep the newest of a workspace in place of what was kept.
+
+    Args:
+        root: the workspace's.
+        session: the session's id.
+        snapshot: of the exception.
+        stop: as in `views.stop`.
+        work: the investigation of it, if there was one.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    from dap_agent.control.markdown import report
+    from dap_agent.fixes.undo_record import write_durably
+    from dap_agent.session.redaction import mask_json, mask_known
+
+    fix = None
+    if work is not None and work.proposes and work.outcome is not None and work.outcome.proposal is not None:
+        fix = {
+            "id": work.id,
+            "title": work.title,
+            "proved": work.outcome.proved,
+            # as in a journal: the model has seen masked text only, and its words have to stay what they are
+            "proposal": mask_json(work.outcome.proposal.to_json(), mask_known),
+        }
+    data = {
+        "format": _FORMAT,
+        "root": str(root),
+        "session": session,
+        "stop": mask_json({**stop, "current": False}),
+        "snapshot": snapshot.data,  # masked where it was taken
+        "report": report(snapshot, work),
+        "fix": fix,
+    }
+    path = _path(root)
+    write_durably(path, json.dumps(data).encode("ascii"), 0o600, path.with_suffix(f".{os.getpid()}"))
+
+
+def forget(root: Path) -> None:
+    """Nothing of a workspace is kept any more."""
+    _path(root).unlink(missing_ok=True)
+
+
+def load(path: Path) -> Kept | None:
+    """What a file of `folder` holds; None if it is none of ours."""
+    try:
+        data = json.loads(path.read_bytes())
+        if data["format"] != _FORMAT:
+            return None
+        found = Kept(Path(data["root"]), data["session"], data["stop"], data["snapshot"], data["report"], data["fix"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return found
+
+
+def all_kept() -> list[Kept]:
+    """What is kept of all workspaces."""
+    return [found for path in sorted(folder().glob("*.json")) if (found := load(path)) is not None]
+
+
+def _path(root: Path) -> Path:
+    return folder() / f"{hashlib.sha256(str(root).encode('utf-8', 'surrogateescape')).hexdigest()[:24]}.json"
