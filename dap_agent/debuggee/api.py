@@ -48,10 +48,11 @@ def call(name: str, arguments_json: str = "{}") -> str:
     """Answer one question; never raises.
 
     Args:
-        name: `snapshot`, `frame`, `variable`, `members`, `history`, `evaluate`, `evaluate_jailed`, `try_fix` (all with
-            `halted`: the DAP id of a thread that an editor's debugger has stopped) or `threads`; `interrupt` ends what
+        name: `snapshot`, `frame`, `variable`, `members`, `history`, `evaluate`, `evaluate_jailed`, `try_fix`, `trace` (all
+            with `halted`: the DAP id of a thread that an editor's debugger has stopped) or `threads`; `interrupt` ends what
             is evaluated or tried; `halted` or `frame_number` (`suspended.py`); for a program that ran before us
-            `attach`, `detach`, `pausable`, `paused` or `unpause` (`attached.py`); `stops` or `no_stops` (`raising.py`).
+            `attach`, `detach`, `pausable`, `paused` or `unpause` (`attached.py`); `stops` or `no_stops` (`raising.py`);
+            `reload` (`reload.py`).
         arguments_json: an object with the arguments of the function of that name (`inspection.py`, `evaluation.py`,
             `jailed.py`).
 
@@ -100,6 +101,10 @@ def _answer(name: str, arguments: dict[str, Any]) -> Any:
         from . import suspended
 
         return suspended.halted(**arguments) if name == "halted" else suspended.frame_number(**arguments)
+    if name == "reload":
+        from . import reload
+
+        return reload.reload(**arguments)
     from . import evaluation, inspection, paths, snapshot
 
     if name == "interrupt":
@@ -119,6 +124,10 @@ def _answer(name: str, arguments: dict[str, Any]) -> Any:
         from . import trial
 
         questions[name] = trial.try_fix
+    if name == "trace":
+        from . import traced
+
+        questions[name] = traced.trace
     if name == "history":
         from . import recorder
 
@@ -139,7 +148,7 @@ def _stop(name: str, thread: int | None) -> Stop | None:
         return current_stop()
     from . import pydevd_threads, suspended
 
-    if name in ("evaluate", "evaluate_jailed", "try_fix"):
+    if name in ("evaluate", "evaluate_jailed", "try_fix", "trace"):
         pydevd_threads.hush()
     return suspended.stop_of(thread)
 

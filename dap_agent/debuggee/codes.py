@@ -159,6 +159,16 @@ def same(one: types.CodeType, other: types.CodeType) -> bool:
     return len(one.co_consts) == len(other.co_consts) and all(map(_same_constant, one.co_consts, other.co_consts))
 
 
+def same_lines(one: types.CodeType, other: types.CodeType) -> bool:
+    """Whether two code objects that do the same stand on the same lines, and what is inside of them."""
+    table = "co_linetable" if hasattr(one, "co_linetable") else "co_lnotab"
+    return one is other or (
+        one.co_firstlineno == other.co_firstlineno
+        and getattr(one, table) == getattr(other, table)
+        and all(map(same_lines, inner_codes(one), inner_codes(other)))
+    )
+
+
 def _same_constant(one: Any, other: Any) -> bool:
     if type(one) is not type(other):
         return False

@@ -286,6 +286,11 @@ def functions_of(value: Any) -> Iterator[types.FunctionType]:
                     waiting.append(inner)
 
 
+def is_definition(value: Any) -> bool:
+    """Whether *value* is a function or a class, decorated or not."""
+    return issubclass(type(value), type) or next(functions_of(value), None) is not None
+
+
 def lookup_doc(function: types.FunctionType) -> Any:
     """The docstring of a plain function."""
     return function.__doc__

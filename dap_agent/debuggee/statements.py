@@ -10,6 +10,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tu
 
 from . import codes, reading
 from .codes import dump
+from .ledger import Ledger
 from .swapping import Impossible
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -105,6 +106,27 @@ def is_function(statement: Any) -> bool:
     return isinstance(statement, _FUNCTIONS)
 
 
+def is_import(statement: Any) -> bool:
+    """Whether it is an `import`."""
+    return isinstance(statement, _IMPORTS)
+
+
+def is_definition(statement: Any) -> bool:
+    """Whether it is a `def` or a `class`."""
+    return isinstance(statement, _DEFINITIONS)
+
+
+def binding_like(body: Sequence[Any], names: List[str]) -> Any:
+    """The last assignment of a body that gives the same *names* their values; None if there is none."""
+    found = None
+    for each in body:
+        if not isinstance(each, _DEFINITIONS) and names and set(names) & set(names_of(each) or []):
+            found = each if names_of(each) == names else None
+        elif isinstance(each, _DEFINITIONS) and [each.name] == names:
+            found = each
+    return found
+
+
 def is_class(statement: Any) -> bool:
     """Whether it is a `class`."""
     return isinstance(statement, ast.ClassDef)
@@ -153,6 +175,7 @@ def run_in_module(
     namespace: Dict[str, Any],
     holders: List[Dict[str, Any]],
     compiled: Callable[[types.CodeType], None],
+    ledger: Ledger,
 ) -> None:
     """Run it as a part of the module.
 
@@ -160,6 +183,7 @@ def run_in_module(
         flags: of the compiler: the module's `__future__` imports.
         holders: see `namespaces`; a copy of a value that was replaced is replaced in them.
         compiled: is told its code object.
+        ledger: notes what was done.
 
     Raises:
         Impossible: it failed.
@@ -168,9 +192,11 @@ def run_in_module(
     compiled(code)
     names = names_of(statement) or []
     before = {name: reading.lookup(namespace, name) for name in names}
+    for name, old in before.items():
+        ledger.was(namespace, name, old)
     _run(code, namespace, namespace)
     for name, old in before.items():
-        _renew_copies(holders, name, old, namespace.get(name), isinstance(statement, _DEFINITIONS))
+        _renew_copies(holders, name, old, namespace.get(name), isinstance(statement, _DEFINITIONS), ledger)
 
 
 def namespaces(frames: Sequence[types.FrameType]) -> List[Dict[str, Any]]:
@@ -181,14 +207,16 @@ def namespaces(frames: Sequence[types.FrameType]) -> List[Dict[str, Any]]:
     return [held for held in found.values() if type(held) is dict]
 
 
-def _renew_copies(holders: List[Dict[str, Any]], name: str, old: Any, new: Any, definition: bool) -> None:
+def _renew_copies(
+    holders: List[Dict[str, Any]], name: str, old: Any, new: Any, definition: bool, ledger: Ledger
+) -> None:
     """What other modules have got by `from x import name` (`as other`, if it is a function or class)."""
     if old is reading.MISSING or old is new:
         return
     for held in holders:
         for key, value in reading.entries(held, None) if definition else [(name, held.get(name, reading.MISSING))]:
             if value is old and type(key) is str:
-                held[key] = new
+                ledger.set_item(held, key, new)
 
 
 def run_in_class(
@@ -199,12 +227,14 @@ def run_in_class(
     flags: int,
     namespace: Dict[str, Any],
     compiled: Callable[[types.CodeType], None],
+    ledger: Ledger,
 ) -> None:
     """Run statements as a part of a class's body, and give the class what they bind.
 
     Args:
         chain: the `class` statements from the outermost to the one of *cls*.
         statements: of its body.
+        ledger: notes what was done.
 
     Raises:
         Impossible: they failed, or the class takes no new attributes.
@@ -220,6 +250,8 @@ def run_in_class(
         code = _body_of(code, node.name)
     scope = dict(reading.class_dict(cls))
     scope.pop("__classcell__", None)
+    if "__annotations__" in scope:
+        scope["__annotations__"] = dict(scope["__annotations__"])  # the class has its own until all has gone well
     before = dict(scope)
     _run(code, namespace, scope)
     cell = scope.pop("__classcell__", None)
@@ -228,10 +260,10 @@ def run_in_class(
     for name, value in scope.items():
         if name in ("__module__", "__qualname__", "__firstlineno__", "__static_attributes__"):
             continue
-        if name in before and before[name] is value:
+        if name in before and (before[name] is value or (name == "__annotations__" and before[name] == value)):
             continue
         try:
-            setattr(cls, name, value)
+            ledger.set_attribute(cls, name, value)
             named = getattr(type(value), "__set_name__", None)
             if named is not None:
                 named(value, cls, name)

@@ -1,10 +1,12 @@
 """What the layers above need of a stopped program."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dap_agent.errors import DapAgentError
 
 if TYPE_CHECKING:
+    from dap_agent.session.reload import Changed, ReloadReport
     from dap_agent.session.snapshot import Snapshot
 
 
@@ -68,6 +70,16 @@ class StoppedProgram(Protocol):
 
         Returns:
             `trials` and `isolation`, see there.
+        """
+
+    async def reload(self, changes: "Iterable[Changed]") -> "ReloadReport":
+        """Put changed files into the live program, which goes on with them.
+
+        Args:
+            changes: the files with their old and new texts.
+
+        Returns:
+            What has become of each function (`session/reload.py`).
         """
 
     async def until_over(self) -> str:

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, Protocol
 
 from dap_agent.errors import DapAgentError
@@ -10,6 +10,7 @@ from dap_agent.proxy.server import ProxyServer, RequestFailed
 from dap_agent.session.api import InspectionError, ProgramResumed, StoppedProgram
 from dap_agent.session.asker import ENDED, RESUMED, Asker
 from dap_agent.session.redaction import mask_lines
+from dap_agent.session.reload import Changed, ReloadReport, reload
 from dap_agent.session.snapshot import Snapshot
 from dap_agent.session.stopped import LiveStop, PostMortem
 from dap_agent.wire.messages import Message, body_of
@@ -150,6 +151,21 @@ class Guest:
         arguments = {"thread": program.thread_id, "frame": frame_id}
         number: int = await self._asker.ask("frame_number", arguments, epoch=self._epoch)
         return number
+
+    @property
+    def alive(self) -> bool:
+        """Whether there is a program that can be given new code: it runs or stands, and we can look into it."""
+        return self.state in ("running", "stopped") and self._proxy.active and not self._no_debug
+
+    async def reload(self, changes: Iterable[Changed]) -> ReloadReport:
+        """Put changed files into the live program, whether it stands or runs.
+
+        Raises:
+            DapAgentError: it is not alive, or does not answer.
+        """
+        if not self.alive:
+            raise DapAgentError("There is no live program to put the change into.")
+        return await reload(self._asker, changes)
 
     async def restart(self) -> None:
         """Start the program again, as the client's request `restart` does.

@@ -2,7 +2,7 @@
 
 import asyncio
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dap_agent.proxy.server import ProxyServer, RequestFailed
@@ -10,6 +10,7 @@ from dap_agent.session import payload
 from dap_agent.session.api import InspectionError, ProgramResumed
 from dap_agent.session.asker import ANSWER_TIMEOUT, ENDED, RESUMED, Asker
 from dap_agent.session.history import page_of
+from dap_agent.session.reload import Changed, ReloadReport, reload
 from dap_agent.session.snapshot import Snapshot
 
 
@@ -96,6 +97,11 @@ class LiveStop:
         arguments = {"candidates": candidates, "texts": texts, "number": frame, "timeout": timeout}
         # two at a time for each of eight jails, and one frame after the other for at most three times as long
         return await self._run("try_fix", arguments, 6 * (timeout + 2.0) + 20.0)
+
+    async def reload(self, changes: Iterable[Changed]) -> ReloadReport:
+        """See `StoppedProgram.reload`."""
+        self._check()
+        return await reload(self._asker, changes, epoch=self._bound)
 
     async def _run(self, question: str, arguments: Mapping[str, Any], timeout: float) -> dict[str, Any]:
         """Ask what runs the program's code in its thread: it ends when the program is to go on."""
@@ -235,6 +241,10 @@ class PostMortem:
     ) -> dict[str, Any]:
         """Not possible any more."""
         raise InspectionError("The process has ended: nothing can be tried in it. Use run_test to try code.")
+
+    async def reload(self, changes: Iterable[Changed]) -> ReloadReport:
+        """Not possible any more."""
+        raise InspectionError("The process has ended: nothing can be put into it. Start the program again.")
 
     async def resume(self) -> None:
         """Nothing is left to resume."""

@@ -1,0 +1,177 @@
+"""Hot reload: changed files put into this process, which goes on with them.
+
+The same code swaps functions here as in a trial's jailed copy (`putting.py`), but with three differences: statements
+with effects do not run again and the program's own state stays (`caution.py`), what has failed on the way is taken back
+(`ledger.py`), and functions that only stand on other lines get those. jurigged, the best of the existing ones, is not
+used: it would have to be installed where the program runs (this side is the standard library alone, and is sent there),
+it says per file and not per function what has become of a change, and cannot take one back.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+import types
+import warnings
+from typing import Any, Dict, Iterator, List, Optional, Sequence
+
+from . import api, codes, live, patching, reading, running, secrets
+from .codes import Source
+
+_PRECEDENCE = 5.0  # seconds between two switches of threads: a change is put in within one, if nothing waits
+
+_UNFIT = (SyntaxError, ValueError, RecursionError, MemoryError)
+
+_texts: Dict[str, str] = {}  # real path -> the text that was put in last
+
+
+def reload(files: Sequence[Dict[str, Any]], dry: bool = False) -> Dict[str, Any]:
+    """Put changed files into this process; works whether it stands or runs.
+
+    Args:
+        files: each `path`, `old` (its text as it was loaded; None: not known) and `new`.
+        dry: only say which files compile, and which functions differ.
+
+    Returns:
+        `files`, for each: `path`, `module` (its names, comma separated; empty: it is not loaded), `functions` and
+        `names` (`name`, `outcome`: `swapped`, `added`, `removed` or `refused`, `reason`), `error` (None, or why nothing
+        of the file is in); and `moved`, given path -> blocks of lines that both texts share (`same_lines`).
+    """
+    frames = list(_frames())
+    looked = live.look([file["path"] for file in files], frames, [])["files"]
+    told = [_file(file, looked.get(file["path"]), frames, dry) for file in files]
+    moved = {}
+    for file, each in zip(files, told):
+        old = each.pop("old")
+        if old is not None and each["error"] is None:
+            moved[file["path"]] = same_lines(old, file["new"])
+    return {"files": told, "moved": moved}
+
+
+def _file(file: Dict[str, Any], found: Optional[live.Live], frames: List[types.FrameType], dry: bool) -> Dict[str, Any]:
+    path, text = file["path"], file["new"]
+    told: Dict[str, Any] = {"path": path, "module": "", "functions": [], "names": [], "error": None, "old": None}
+    if not path.endswith((".py", ".pyw")):
+        told["error"] = "it is no Python source"
+        return told
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the compiler, about the user's text
+        try:
+            new = Source(text, found.filename if found is not None else path)
+        except _UNFIT as error:
+            told["error"] = "it does not compile: %s" % error
+            return told
+        if found is None:
+            return told
+        told["module"] = ", ".join(_names(found))
+        real = os.path.realpath(path)
+        told["old"] = _texts.get(real, file["old"])
+        old = new  # not known: only functions are put in, found by their names
+        if told["old"] is not None:
+            try:
+                old = Source(told["old"], found.filename)
+            except _UNFIT:
+                told["old"] = None  # then it is not what was loaded
+        if dry:
+            _compare(old, new, told)
+            return told
+        _put(path, found, old, new, frames, told)
+    if told["error"] is None:
+        _texts[real] = text
+        linecache.checkcache(found.filename)
+    return told
+
+
+def _put(
+    path: str, found: live.Live, old: Source, new: Source, frames: List[types.FrameType], told: Dict[str, Any]
+) -> None:
+    patch = patching.Patch(frames, goes_on=True)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(_PRECEDENCE)
+    try:
+        patch.put_compiled(path, found, old, new)
+    except Exception as error:  # a mistake of ours, or of a class of the program's: the file is as it was before
+        patch.ledger.roll_back()
+        told["error"] = secrets.mask_text(
+            "putting it in failed with %s: %s; it was taken back" % (reading.type_name(type(error)), str(error)[:200])
+        )
+        return
+    except BaseException:  # the thread is being ended, or interrupted
+        patch.ledger.roll_back()
+        raise
+    finally:
+        sys.setswitchinterval(interval)
+    busy = _busy(patch, found.filename)
+    seen = set()
+    for each in patch.outcomes:
+        if (each.name, each.outcome) in seen:
+            continue
+        seen.add((each.name, each.outcome))
+        notes = busy.get(each.name, []) if each.outcome == "swapped" else []
+        reason = "; ".join([*([each.reason] if each.reason else []), *dict.fromkeys(notes)])
+        told["functions" if each.function else "names"].append(
+            {"name": each.name, "outcome": each.outcome, "reason": secrets.mask_text(reason)}
+        )
+
+
+def _busy(patch: patching.Patch, filename: str) -> Dict[str, List[str]]:
+    """Name of a changed function -> what still runs its old code."""
+    new, keys = patch.sources[filename][1], patch.changed.get(filename, set())
+    entries = {}
+    for before, after in patch.moved.values():
+        entry = new.entry_of(after)
+        if entry is not None and entry.key in keys:
+            entries[id(before)] = before, entry.named.name
+    found: Dict[str, List[str]] = {}
+    for code, how in running.still_running([code for code, _ in entries.values()]):
+        found.setdefault(entries[id(code)][1], []).append(how)
+    return found
+
+
+def _compare(old: Source, new: Source, told: Dict[str, Any]) -> None:
+    for key, entry in new.entries.items():
+        known = old.entries.get(key)
+        if entry.node is None or entry.is_class or (known is not None and codes.same(known.code, entry.code)):
+            continue
+        outcome = "added" if known is None else "swapped"
+        told["functions"].append({"name": entry.name, "outcome": outcome, "reason": ""})
+
+
+def _frames() -> Iterator[types.FrameType]:
+    """Of the stop, if there is one, and of all threads, the innermost first."""
+    seen = set()
+    stop = api.current_stop()
+    chains = [[frame for frame, _ in stop.frames]] if stop is not None else []
+    for chain in [*chains, *map(_outwards, sys._current_frames().values())]:
+        for frame in chain:
+            if id(frame) not in seen:
+                seen.add(id(frame))
+                yield frame
+
+
+def _outwards(frame: Optional[types.FrameType]) -> List[types.FrameType]:
+    found = []
+    while frame is not None:
+        found.append(frame)
+        frame = frame.f_back
+    return found
+
+
+def _names(found: live.Live) -> List[str]:
+    names = [
+        name
+        for name, module in list(sys.modules.items())
+        if issubclass(type(module), types.ModuleType)
+        and any(reading.module_dict(module) is each for each in found.namespaces)
+    ]
+    others = [str(each.get("__name__")) for each in found.namespaces]
+    return sorted(dict.fromkeys(names or others))
+
+
+def same_lines(old: str, new: str) -> List[List[int]]:
+    """Blocks of lines that two texts share: first old line, first new line (from 1), number of lines."""
+    import difflib
+
+    matcher = difflib.SequenceMatcher(None, old.split("\n"), new.split("\n"), autojunk=False)
+    return [[i + 1, j + 1, size] for i, j, size in matcher.get_matching_blocks() if size]
