@@ -8,6 +8,7 @@ from typing import Any
 from dap_agent.proxy import console, oddities
 from dap_agent.proxy.core import MAX_IN_FLIGHT, Proxy
 from dap_agent.proxy.effects import Abandon, Adopt, Answer, Attached, Effect, Fail, Release, Respawn
+from dap_agent.proxy.moved import Moved
 from dap_agent.proxy.oddities import Address
 from dap_agent.proxy.options import Options, take
 from dap_agent.proxy.restart import SETTINGS, BreakpointIds, Record, key_of
@@ -37,6 +38,7 @@ class Editor:
     Attributes:
         options: of this session.
         stops: the policy for stops.
+        moved: the policy for breakpoints in files that have changed.
         children: how many children's clients are connected; kept up to date by the owner.
     """
 
@@ -57,6 +59,7 @@ class Editor:
         self._spawned = spawned
         self._record = Record()
         self._ids = BreakpointIds()
+        self.moved = Moved(core, self._record, self._ids)
         self._threads: dict[int, None] = {}  # the client knows of
         self._adopting: dict[int, Frame] = {}  # token -> the message about the child
         self._token = 0
@@ -277,7 +280,9 @@ class Editor:
         if frame.name == "setExceptionBreakpoints":
             frame = self.stops.filters(frame)
             effects = self.stops.update()
-        self._record.setting(frame.name, arguments_of(frame.message))
+        arguments = arguments_of(frame.message)
+        self._record.setting(frame.name, arguments)
+        self.moved.was_set(key_of(frame.name, arguments))
         return [*effects, *self.core.forward(frame)] if effects else frame
 
     def _set(self, frame: Frame, asked: Message) -> Frame:

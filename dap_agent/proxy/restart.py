@@ -73,7 +73,7 @@ class BreakpointIds:
     @property
     def differ(self) -> bool:
         """Whether the client knows other ids than the adapter."""
-        return self._offset > 0
+        return self._offset > 0 or bool(self._same)
 
     def fresh(self) -> None:
         """The adapter has been replaced."""
