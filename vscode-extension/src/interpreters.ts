@@ -1,0 +1,119 @@
+/** Finds a Python, and a dap-agent that can be run. */
+
+import { execFile } from "node:child_process";
+import * as fs from "node:fs";
+import * as os from "node:os";
+import * as path from "node:path";
+import * as vscode from "vscode";
+
+/** How dap-agent is started: put its own words behind. */
+export interface Program {
+  readonly file: string;
+  readonly args: readonly string[];
+  readonly version: string;
+}
+
+export interface Answer {
+  readonly ok: boolean;
+  readonly text: string;
+}
+
+const TIMEOUT = 20_000; // milliseconds; a cold start of a Python on a slow disk takes seconds
+// what lies in the working directory must not be taken for a module
+const START = "import sys; sys.path[:] = [p for p in sys.path if p]; from dap_agent.cli.main import main; sys.exit(main())";
+
+/** Run a program to its end. */
+export function run(file: string, args: readonly string[], signal?: AbortSignal): Promise<Answer> {
+  return new Promise((resolve) => {
+    const limit = signal === undefined ? { timeout: TIMEOUT } : { signal };
+    execFile(file, [...args], { cwd: os.tmpdir(), maxBuffer: 16 * 1024 * 1024, ...limit }, (error, stdout, stderr) => {
+      resolve({ ok: error === null, text: error === null ? stdout : stderr || error.message });
+    });
+  });
+}
+
+/** The interpreter that the Python extension has chosen for a folder, else the one in the settings, else the PATH's. */
+export async function interpreter(scope: vscode.Uri | undefined): Promise<string> {
+  return (await pythonExtension(scope)) ?? configured(scope) ?? "python3";
+}
+
+/** The places where dap-agent may be, the likeliest first, each tried once. */
+export class Finder {
+  private readonly known = new Map<string, Program>();
+
+  constructor(
+    private readonly privateEnvironment: string,
+    private readonly log: vscode.LogOutputChannel,
+  ) {}
+
+  /**
+   * @param given the setting `dapAgent.path`
+   * @param scope folder of the debug session
+   * @param named interpreter of the debug session, if it names one
+   */
+  async find(given: string, scope: vscode.Uri | undefined, named: string | null): Promise<Program | null> {
+    const places = given !== "" ? [expand(given)] : await this.places(scope, named);
+    for (const place of places) {
+      const known = this.known.get(place) ?? (await this.look(place));
+      if (known !== null) {
+        this.known.set(place, known);
+        return known;
+      }
+    }
+    return null;
+  }
+
+  /** Forget what was found: it may have been installed or removed. */
+  forget(): void {
+    this.known.clear();
+  }
+
+  private async places(scope: vscode.Uri | undefined, named: string | null): Promise<string[]> {
+    const places = [named, await pythonExtension(scope), configured(scope), "dap-agent", environmentPython(this.privateEnvironment)];
+    return [...new Set(places.filter((one): one is string => one !== null && (!path.isAbsolute(one) || fs.existsSync(one))))];
+  }
+
+  private async look(place: string): Promise<Program | null> {
+    const args = isPython(place) ? ["-c", START] : [];
+    const answer = await run(place, [...args, "--version"]);
+    const version = /\d+\.\d+\S*/.exec(answer.text)?.[0];
+    if (!answer.ok || version === undefined) {
+      this.log.debug(`no dap-agent at ${place}: ${answer.text.trim().split("\n").at(-1) ?? ""}`);
+      return null;
+    }
+    this.log.info(`dap-agent ${version} at ${place}`);
+    return { file: place, args, version };
+  }
+}
+
+/** The interpreter of a virtual environment. */
+export function environmentPython(environment: string): string {
+  return process.platform === "win32" ? path.join(environment, "Scripts", "python.exe") : path.join(environment, "bin", "python");
+}
+
+export function isPython(place: string): boolean {
+  return /^(python|pypy)[\d.]*(\.exe)?$/i.test(path.basename(place));
+}
+
+function expand(place: string): string {
+  return place.startsWith("~/") ? path.join(os.homedir(), place.slice(2)) : place;
+}
+
+function configured(scope: vscode.Uri | undefined): string | null {
+  const value = vscode.workspace.getConfiguration("python", scope).get<string>("defaultInterpreterPath", "");
+  return value === "" || value === "python" || value.includes("${") ? null : expand(value);
+}
+
+interface PythonApi {
+  readonly environments?: { getActiveEnvironmentPath(resource?: vscode.Uri): { readonly path: string } };
+}
+
+async function pythonExtension(scope: vscode.Uri | undefined): Promise<string | null> {
+  const extension = vscode.extensions.getExtension<PythonApi>("ms-python.python");
+  if (extension === undefined) {
+    return null;
+  }
+  const api = await extension.activate();
+  const found = api.environments?.getActiveEnvironmentPath(scope).path;
+  return found !== undefined && path.isAbsolute(found) ? found : null;
+}

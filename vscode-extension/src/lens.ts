@@ -1,0 +1,161 @@
+/** The lens over the failing line, and the light bulb there and where the fix changes something. */
+
+import * as vscode from "vscode";
+import { isEnd } from "./documents";
+import type { Proposal } from "./messages";
+import { locate, parse } from "./patch";
+import type { Session, Sessions } from "./sessions";
+import { settings } from "./settings";
+
+const AGAIN = 800; // milliseconds; the exception widget takes the focus, and the editor's blur cancels a refresh before
+const PYTHON: vscode.DocumentSelector = [{ language: "python", scheme: "file" }];
+
+export class Lens implements vscode.CodeLensProvider, vscode.CodeActionProvider<Fix>, vscode.Disposable {
+  private readonly emitter = new vscode.EventEmitter<void>();
+  private readonly subscription: vscode.Disposable;
+
+  readonly onDidChangeCodeLenses = this.emitter.event;
+
+  constructor(private readonly sessions: Sessions) {
+    this.subscription = vscode.Disposable.from(
+      this.emitter,
+      vscode.languages.registerCodeLensProvider(PYTHON, this),
+      vscode.languages.registerCodeActionsProvider(PYTHON, this, {
+        providedCodeActionKinds: [vscode.CodeActionKind.QuickFix],
+      }),
+      sessions.onDidChange(({ what }) => {
+        this.emitter.fire();
+        if (what === "stopped") {
+          setTimeout(() => this.emitter.fire(), AGAIN);
+        }
+      }),
+    );
+  }
+
+  dispose(): void {
+    this.subscription.dispose();
+  }
+
+  provideCodeLenses(document: vscode.TextDocument): vscode.CodeLens[] {
+    if (!settings(document).codeLens) {
+      return [];
+    }
+    return this.at(document).flatMap((session) => {
+      const line = Math.min((session.snapshot?.line ?? 1) - 1, document.lineCount - 1);
+      const range = new vscode.Range(line, 0, line, 0);
+      const lens = (title: string, command: string): vscode.CodeLens =>
+        new vscode.CodeLens(range, { title, command: `autodebug.${command}`, arguments: [session.debug.id] });
+      if (session.working !== undefined) {
+        return [lens(`$(sync~spin) Investigating: ${session.working.message || "…"} (cancel)`, "cancel")];
+      }
+      if (session.proposal === undefined) {
+        return [lens("$(sparkle) Autodebug this exception", "investigate"), lens("Explain", "explain")];
+      }
+      if (session.applied) {
+        return [lens(`$(check) Fixed: ${session.proposal.title}`, "showReport"), lens("Undo", "undo")];
+      }
+      return [
+        lens(`$(lightbulb) Fix ready: ${session.proposal.title}`, "preview"),
+        ...(session.canRestartFrame && session.stopped ? [lens("Apply and restart frame", "applyAndRestartFrame")] : []),
+        lens("Apply and restart", "applyAndRestartProgram"),
+        lens("Report", "showReport"),
+      ];
+    });
+  }
+
+  provideCodeActions(document: vscode.TextDocument, range: vscode.Range): Fix[] {
+    const actions: Fix[] = [];
+    for (const session of this.sessions.alive) {
+      const failing = this.at(document).includes(session) && (session.snapshot?.line ?? 0) - 1;
+      const atFailure = typeof failing === "number" && range.start.line <= failing && failing <= range.end.line;
+      const fix = session.proposal;
+      if (fix !== undefined && !session.applied && (atFailure || touches(fix, document, range))) {
+        const proved = fix.proved ? "proved" : "not proved";
+        actions.push(new Fix(`Autodebug: ${fix.title} (${proved})`, session, null, fix.proved));
+        actions.push(new Fix("Autodebug: preview the fix", session, "preview"));
+        if (session.canRestartFrame && session.stopped) {
+          actions.push(new Fix("Autodebug: apply the fix and restart the frame", session, "applyAndRestartFrame"));
+        }
+        actions.push(new Fix("Autodebug: apply the fix and restart the program", session, "applyAndRestartProgram"));
+      }
+      if (atFailure) {
+        if (fix === undefined) {
+          actions.push(new Fix("Autodebug: investigate this exception", session, "investigate"));
+        }
+        actions.push(new Fix("Autodebug: explain this exception", session, "explain"));
+        actions.push(new Fix("Autodebug: show the investigation", session, "showReport"));
+      }
+      if (session.applied) {
+        actions.push(new Fix("Autodebug: undo the fix", session, "undo"));
+      }
+    }
+    return actions;
+  }
+
+  /** The fix as an edit of the buffers, made when it is chosen. */
+  async resolveCodeAction(action: Fix): Promise<Fix> {
+    const proposal = action.session.proposal;
+    if (action.command === undefined && proposal !== undefined) {
+      action.edit = await editOf(proposal);
+    }
+    return action;
+  }
+
+  private at(document: vscode.TextDocument): Session[] {
+    return this.sessions.alive.filter(
+      ({ snapshot, stopped, proposal }) => snapshot?.path === document.uri.fsPath && (stopped || proposal !== undefined),
+    );
+  }
+}
+
+/** A code action of ours; without a command it is the fix itself. */
+class Fix extends vscode.CodeAction {
+  constructor(
+    title: string,
+    readonly session: Session,
+    command: string | null,
+    preferred = false,
+  ) {
+    super(title, vscode.CodeActionKind.QuickFix);
+    this.isPreferred = preferred;
+    if (command !== null) {
+      this.command = { title, command: `autodebug.${command}`, arguments: [session.debug.id] };
+    }
+  }
+}
+
+function touches(proposal: Proposal, document: vscode.TextDocument, range: vscode.Range): boolean {
+  const file = proposal.files.find((one) => one.path === document.uri.fsPath);
+  return (file?.ranges ?? []).some(
+    ({ oldStart, oldLines }) => oldStart - 1 <= range.end.line && range.start.line < oldStart - 1 + Math.max(1, oldLines),
+  );
+}
+
+async function editOf(proposal: Proposal): Promise<vscode.WorkspaceEdit> {
+  const edit = new vscode.WorkspaceEdit();
+  const patches = parse(proposal.diff);
+  const about = { label: proposal.title, needsConfirmation: !proposal.proved };
+  for (const file of proposal.files) {
+    const uri = vscode.Uri.file(file.path);
+    const patch = patches.find((one) => one.path !== null && isEnd(file.path, one.path));
+    if (patch === undefined) {
+      throw new Error(`The fix does not say what changes in ${file.path}.`);
+    }
+    if (file.new) {
+      const text = patch.hunks.flatMap((hunk) => hunk.after).join("\n") + "\n";
+      edit.createFile(uri, { contents: Buffer.from(text), overwrite: false, ignoreIfExists: false }, about);
+      continue;
+    }
+    const document = await vscode.workspace.openTextDocument(uri);
+    const lines = document.getText().split(/\r?\n/);
+    const replacements = locate(lines, patch.hunks);
+    if (replacements === null) {
+      throw new Error(`${file.path} has changed where the fix changes it: investigate again.`);
+    }
+    for (const { line, removed, added } of replacements) {
+      const range = new vscode.Range(line, 0, line + removed, 0);
+      edit.replace(uri, document.validateRange(range), added.map((text) => text + "\n").join(""), about);
+    }
+  }
+  return edit;
+}

@@ -1,0 +1,28 @@
+/** The extension's settings, read when they are needed so that a change holds at once. */
+
+import * as vscode from "vscode";
+
+export interface Settings {
+  readonly enable: boolean;
+  /** An executable `dap-agent` or a Python that has the package; empty: looked for. */
+  readonly path: string;
+  /** What pip installs into the private environment. */
+  readonly package: string;
+  readonly model: string;
+  readonly maxCost: number | null;
+  readonly stopAtFailures: "tests" | "always" | "never";
+  readonly codeLens: boolean;
+}
+
+export function settings(scope?: vscode.ConfigurationScope): Settings {
+  const all = vscode.workspace.getConfiguration("dapAgent", scope);
+  return {
+    enable: all.get("enable", true),
+    path: all.get("path", "").trim(),
+    package: all.get("package", "").trim() || "dap-agent",
+    model: all.get("model", "").trim(),
+    maxCost: all.get<number | null>("maxCost", null),
+    stopAtFailures: all.get("stopAtFailures", "tests"),
+    codeLens: all.get("codeLens", true),
+  };
+}
