@@ -1,6 +1,6 @@
 """All tools, in the order in which the model sees them."""
 
-from dap_agent.agent import looking, proposing, running, searching, trying
+from dap_agent.agent import looking, proposing, running, searching, tracing, trying
 from dap_agent.agent.tools import Tool
 
 
@@ -13,4 +13,4 @@ def tools(*, allow_evaluate: bool = False, propose: bool = True) -> tuple[Tool, 
     """
     evaluate = running.EVALUATE_LIVE if allow_evaluate else running.EVALUATE
     proposals = (proposing.PROPOSE,) if propose else ()
-    return (*looking.TOOLS, *searching.TOOLS, evaluate, trying.TRY_FIX, running.RUN_TEST, *proposals)
+    return (*looking.TOOLS, *searching.TOOLS, evaluate, tracing.TRACE, trying.TRY_FIX, running.RUN_TEST, *proposals)

@@ -86,7 +86,7 @@ def try_fix(
                 functions[place],
                 limits.seconds - _REPORTING,
                 place + 1 < len(targets),
-                _entry(target),
+                entry_of(target),
             )
             for n in waiting
         ]
@@ -156,7 +156,7 @@ def _globals(targets: List[again.Target]) -> List[Dict[str, Any]]:
     return found
 
 
-def _entry(target: again.Target) -> Dict[str, Any]:
+def entry_of(target: again.Target) -> Dict[str, Any]:
     """The arguments that the call was begun with, as far as the flight recorder has them exactly."""
     recorder: Any = sys.modules.get("%s.recorder" % __package__)
     if recorder is None or target.is_module:

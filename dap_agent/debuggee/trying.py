@@ -91,7 +91,7 @@ def tried(job: Job) -> Dict[str, Any]:
     patch.started = watch.add
     for filename, (_, new) in patch.sources.items():
         sources._files[filename] = (sources._stamp(filename), new.lines)  # for the lines of tracebacks
-    result = _timed(call, job.seconds, job.stop.thread["main"], watch)
+    result = timed(call, job.seconds, job.stop.thread["main"], watch)
     confining.last_memory()
     found["seconds"] = round(result.seconds, 6)
     found["lines"] = _lines(patch, watch)
@@ -182,7 +182,15 @@ def _module(job: Job, patch: patching.Patch, rest: modulerun.Rest) -> Any:
     return call
 
 
-def _timed(call: Callable[[], Tuple[Any, Optional[int]]], seconds: float, main: bool, watch: reached.Watch) -> _Result:
+def timed(call: Callable[[], Tuple[Any, Optional[int]]], seconds: float, main: bool, watch: Any) -> _Result:
+    """Make a call under a time limit.
+
+    Args:
+        call: gives the value and how many a generator has yielded.
+        seconds: the limit; then its error is `TimeUp`.
+        main: whether the thread was the main one before the fork.
+        watch: its `start` is called just before.
+    """
     value: Any = None
     yielded: Optional[int] = None
     error: Optional[BaseException] = None
@@ -230,11 +238,11 @@ def _judge(found: Dict[str, Any], job: Job, call: str, result: _Result, picture:
     if error is None:
         if result.value is not reading.MISSING:
             found["value"] = picture.formatter.value(result.value, None, WIDE)
-        found["verdict"], found["summary"] = "passes", _returned(call, result, found["value"])
+        found["verdict"], found["summary"] = "passes", returned(call, result, found["value"])
     else:
         notes: List[str] = []
         found["error"] = evaluation.told(error, "", picture, notes)
-        found["error"]["where"] = _where(error)
+        found["error"]["where"] = where(error)
         found["notes"] += notes
         found["refusal"] = _is_of_the_system(error)
         found["verdict"], found["summary"] = _failed(found, job, call, error, picture)
@@ -247,7 +255,14 @@ def _judge(found: Dict[str, Any], job: Job, call: str, result: _Result, picture:
     found.update(cleaned)
 
 
-def _returned(call: str, result: _Result, value: Any) -> str:
+def returned(call: str, result: _Result, value: Any) -> str:
+    """A sentence on a call that has not failed.
+
+    Args:
+        call: it, in words.
+        result: of `timed`.
+        value: what is shown of the value.
+    """
     if result.value is reading.MISSING:
         return "%s ran to its end" % call
     if result.yielded is None:
@@ -289,7 +304,8 @@ def _is_of_the_system(error: Optional[BaseException]) -> bool:
     return False
 
 
-def _where(error: BaseException) -> Optional[Dict[str, Any]]:
+def where(error: BaseException) -> Optional[Dict[str, Any]]:
+    """`function`, `file` and `line` of the innermost frame of an error that is not ours; None: there is none."""
     entry = BaseException.__dict__["__traceback__"].__get__(error)
     found = None
     while entry is not None:

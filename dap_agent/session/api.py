@@ -82,5 +82,17 @@ class StoppedProgram(Protocol):
             What has become of each function (`session/reload.py`).
         """
 
+    async def trace(self, timeout: float = 5.0, **wanted: Any) -> dict[str, Any]:
+        """Call a function again in a copy like that of a jailed `evaluate`, and tell what it does line by line.
+
+        Args:
+            timeout: seconds for the call.
+            **wanted: what is called and what is told: the arguments of `dap_agent/debuggee/traced.py` from `number` to
+                `steps`.
+
+        Returns:
+            See there; `session.trace.trace_text` makes a text of it.
+        """
+
     async def until_over(self) -> str:
         """Wait until the stop has ended; returns a sentence on how."""

@@ -103,6 +103,10 @@ class LiveStop:
         self._check()
         return await reload(self._asker, changes, epoch=self._bound)
 
+    async def trace(self, timeout: float = 5.0, **wanted: Any) -> dict[str, Any]:
+        """See `StoppedProgram.trace`."""
+        return await self._run("trace", {**wanted, "timeout": timeout}, timeout + 20.0)
+
     async def _run(self, question: str, arguments: Mapping[str, Any], timeout: float) -> dict[str, Any]:
         """Ask what runs the program's code in its thread: it ends when the program is to go on."""
         self._check()
@@ -245,6 +249,10 @@ class PostMortem:
     async def reload(self, changes: Iterable[Changed]) -> ReloadReport:
         """Not possible any more."""
         raise InspectionError("The process has ended: nothing can be put into it. Start the program again.")
+
+    async def trace(self, timeout: float = 5.0, **wanted: Any) -> dict[str, Any]:
+        """Not possible any more."""
+        raise InspectionError("The process has ended: nothing can be traced in it. Use run_test to try code.")
 
     async def resume(self) -> None:
         """Nothing is left to resume."""

@@ -206,6 +206,7 @@ class FakeProgram:
         self.fail: Exception | None = None
         self.asked: list[tuple[Any, ...]] = []
         self.trials: list[dict[str, Any]] | None = None
+        self.traced: dict[str, Any] | None = None
 
     @property
     def snapshot(self) -> Snapshot:
@@ -248,6 +249,12 @@ class FakeProgram:
         if self.trials is None:
             raise InspectionError("Nothing can be tried here.")
         return {"trials": copy.deepcopy(self.trials[: len(candidates)]), "isolation": {"text": "Locked."}}
+
+    async def trace(self, timeout: float = 5.0, **wanted: Any) -> dict[str, Any]:
+        self._note("trace", timeout, wanted)
+        if self.traced is None:
+            raise InspectionError("Nothing can be traced here.")
+        return copy.deepcopy(self.traced)
 
 
 @pytest.fixture

@@ -1,0 +1,416 @@
+"""What functions do line by line: variables where they change, branches, calls, results and exceptions.
+
+By `sys.settrace`, on all versions: it gives the frame, and what it costs is a forked copy's. Values are read without
+running code of the program's; a condition of the model's may run some, which is why all of it belongs in a jail.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+
+from . import packages, paths, reading, snapshot, sources
+from .alarm import TimeUp
+from .failures import Teller
+from .steps import Function, Step, Told
+from .stop import OURS, is_hidden
+from .values import Formatter, Limits
+
+FIRST = 3
+"""Times that a line is told of; of what comes then the last steps are."""
+
+STEPS = 1000000
+"""Lines that are looked at, at most: then the call goes on untraced."""
+
+_DEEP = 64  # times of a line after which only what is bound anew is compared
+_SHOWN = Limits(text=120, string=80, items=6, depth=3, nodes=40)
+_WATCHED = Limits(text=600, string=300, items=30, depth=4, nodes=300)
+_MOST_CHANGES = 5
+_PARTS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>", "<lambda>")
+_PLAIN = (int, float, bool, str, bytes, complex, type(None), range)
+_SUSPENDABLE = 0x2A0  # CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR
+_COROUTINE = 0x80
+
+
+class Wanted(NamedTuple):
+    """What is to be told.
+
+    Args:
+        functions: names, qualified or not, or ends of file names; empty: all of the user's code.
+        variables: names or paths; empty: all local variables.
+        first_change: the name or path whose first change is looked for; empty: none.
+        when: a condition, compiled: then only steps are told at which it holds or begins or ceases to; None: all.
+        kept: steps that are told, at most.
+        steps: lines that are looked at, at most.
+    """
+
+    functions: Tuple[str, ...] = ()
+    variables: Tuple[str, ...] = ()
+    first_change: str = ""
+    when: Optional[types.CodeType] = None
+    kept: int = 120
+    steps: int = STEPS
+
+
+class _Call:
+    """A call that runs."""
+
+    __slots__ = ("code", "function", "kept", "raised", "seen", "shallow", "step", "watched")
+
+    def __init__(self, function: Function, code: types.CodeType) -> None:
+        self.function, self.code = function, code
+        self.seen: Dict[str, Tuple[Any, Any, bool]] = {}  # name -> value, what is shown of it, whether it is immutable
+        self.step: Optional[Step] = None
+        self.watched: Optional[Tuple[Any, Dict[str, Any]]] = None  # what `first_change` names
+        self.shallow = self.raised = self.kept = False
+
+
+class Tracer:
+    """Traces what this thread calls, from `start` on. For a process that is thrown away.
+
+    Args:
+        wanted: what is to be told.
+        picture: masks.
+        first: the code that is traced wherever it comes from; None: none.
+    """
+
+    def __init__(self, wanted: Wanted, picture: snapshot.Picture, first: Optional[types.CodeType]) -> None:
+        self.wanted = wanted
+        self.functions: List[Function] = []
+        self.steps = 0
+        self.limits: List[str] = []  # those that were met: `steps`, `kept`
+        self.notes: List[str] = []
+        self.changes: List[Dict[str, Any]] = []  # of what `first_change` names
+        self.changed = 0
+        self.began: Optional[Dict[str, Any]] = None  # where it was set
+        self.other_type: Optional[Dict[str, Any]] = (
+            None  # where it, in whatever call, first had a value of another type
+        )
+        self._last: Optional[Dict[str, Any]] = None
+        self.held: Optional[Dict[str, Any]] = None  # where `when` held first
+        self.holds = 0
+        self._first = first
+        self._teller = Teller(picture.formatter, self.notes)
+        self._formatter: Formatter = picture.formatter
+        self._formatter.deadline = None
+        self._chosen: Dict[int, Optional[Function]] = {}
+        self._codes: List[types.CodeType] = []  # keeps their ids their own
+        self._calls: Dict[int, _Call] = {}
+        self._shared: Dict[int, Tuple[Any, Any]] = {}  # of a path: root object -> what was there
+        self._is_path = bool(wanted.first_change) and len(paths.parse(wanted.first_change)) > 1
+        self._depth = 0
+        self._told = Told(wanted.kept)
+        self._held = False
+        self._over = False
+
+    def start(self) -> None:
+        """Begin."""
+        settrace()(self._called)
+
+    def told(self) -> List[Step]:
+        """The steps; to be asked for when all is over."""
+        self._over = True
+        if self._told.full:
+            self.limits.append("kept")
+        return self._told.all()
+
+    def _push(self, step: Step, new: bool) -> Step:
+        if self.wanted.when is None:
+            self._told.push(step, new)
+        elif step.holds or (step.kind == "raise" and new):
+            self._told.push(step, True)
+        return step  # one that is left out is told when it turns out that the condition holds after it
+
+    # ---- the interpreter's events
+
+    def _called(self, frame: types.FrameType, event: str, arg: Any) -> Any:
+        if self._over or event != "call":
+            return None
+        try:
+            function = self._function(frame)
+            if function is None:
+                return None
+            self._depth += 1
+            call = self._calls.get(id(frame))
+            if call is not None and call.code is frame.f_code:
+                call.step = self._push(Step("resume", function, frame.f_lineno, self._depth, self.steps), call.kept)
+                return self._event
+            function.calls += 1
+            call = self._calls[id(frame)] = _Call(function, frame.f_code)
+            step = Step("call", function, frame.f_code.co_firstlineno, self._depth, self.steps)
+            step.changes = self._changed(call, frame, step, True)
+            call.kept = function.calls <= FIRST
+            self._push(step, call.kept)
+            return self._event
+        except Exception as error:  # ours: it is not to become the program's
+            return self._failed(error)
+
+    def _event(self, frame: types.FrameType, event: str, arg: Any) -> Any:
+        if self._over:
+            frame.f_trace_lines = False
+            return None
+        call = self._calls.get(id(frame))
+        if call is None:
+            return self._event
+        try:
+            if event == "line":
+                self._line(call, frame)
+            elif event == "exception":
+                self._raised(call, frame, arg)
+            elif event == "return":
+                self._returned(call, frame, arg)
+        except Exception as error:  # ours: it is not to become the program's
+            return self._failed(error)
+        return self._event
+
+    def _failed(self, error: Exception) -> None:
+        if isinstance(error, RecursionError):
+            self.notes.append("The trace ended where the recursion left no room for it.")
+        else:
+            self.notes.append("The trace ended by an error of dap-agent's own (%s)." % type(error).__name__)
+        self._end()
+
+    def _end(self) -> None:
+        self._over = True
+        settrace()(None)
+
+    def _line(self, call: _Call, frame: types.FrameType) -> None:
+        line = frame.f_lineno
+        self._finish(call, frame, line)
+        self.steps += 1
+        if self.steps > self.wanted.steps:
+            self.limits.append("steps")
+            self._end()
+            return
+        function = call.function
+        function.steps += 1
+        visits = function.visits.get(line, 0) + 1
+        function.visits[line] = visits
+        call.raised = False
+        call.step = self._push(Step("line", function, line, self._depth, self.steps), visits <= FIRST)
+
+    def _finish(self, call: _Call, frame: types.FrameType, line: int) -> None:
+        """The line before has run: what has it changed?"""
+        step = call.step
+        if step is None:
+            return
+        call.step = None
+        step.next = line
+        deep = call.function.visits.get(step.line, 0) <= _DEEP
+        step.changes += self._changed(call, frame, step, deep)
+
+    def _raised(self, call: _Call, frame: types.FrameType, arg: Any) -> None:
+        _, error, trace = arg
+        if call.raised or (trace is not None and trace.tb_next is not None and self._traces(trace.tb_next.tb_frame)):
+            call.raised = True
+            return
+        call.raised = True
+        self._finish(call, frame, 0)
+        step = Step("raise", call.function, frame.f_lineno, self._depth, self.steps)
+        step.text = self._said(error)
+        visits = call.function.visits.get(-frame.f_lineno, 0) + 1
+        call.function.visits[-frame.f_lineno] = visits
+        self._push(step, visits <= FIRST)
+
+    def _traces(self, frame: types.FrameType) -> bool:
+        call = self._calls.get(id(frame))
+        return (call is not None and call.code is frame.f_code) or self._chosen.get(id(frame.f_code)) is not None
+
+    def _said(self, error: Any) -> str:
+        name = reading.type_name(type(error))
+        message = self._teller.message(error) if isinstance(error, BaseException) else ""
+        return ("%s: %s" % (name, message) if message else name)[:300]
+
+    def _returned(self, call: _Call, frame: types.FrameType, value: Any) -> None:
+        how = _how_left(frame, value)
+        self._finish(call, frame, 0)
+        step = Step(how, call.function, frame.f_lineno or 0, self._depth, self.steps)
+        if how == "return" or (how == "yield" and not frame.f_code.co_flags & _COROUTINE):
+            step.value = self._formatter.value(value, None, _SHOWN)
+        self._depth = max(0, self._depth - 1)
+        if how != "yield":
+            self._calls.pop(id(frame), None)
+        self._push(step, call.kept)
+
+    # ---- which functions
+
+    def _function(self, frame: types.FrameType) -> Optional[Function]:
+        code = frame.f_code
+        key = id(code)
+        if key in self._chosen:
+            return self._chosen[key]
+        if code.co_name == "<module>" and code is not self._first:
+            chosen = False  # imports
+        elif is_hidden(frame) or code.co_filename.startswith((OURS, "<evaluate")):
+            chosen = False
+        else:
+            chosen = self._is_chosen(frame, code)
+        self._codes.append(code)
+        found = None
+        if chosen:
+            found = Function(len(self.functions), sources.qualified_name(frame), code)
+            self.functions.append(found)
+        self._chosen[key] = found
+        return found
+
+    def _is_chosen(self, frame: types.FrameType, code: types.CodeType) -> bool:
+        back = frame.f_back
+        if code.co_name in _PARTS and back is not None and self._chosen.get(id(back.f_code)) is not None:
+            return any(each is code for each in back.f_code.co_consts)
+        if self.wanted.functions:
+            name = sources.qualified_name(frame)
+            plain = name.replace("<locals>.", "")
+            for wanted in self.wanted.functions:
+                if any(each == wanted or each.endswith("." + wanted) for each in (name, plain)):
+                    return True
+                if wanted.endswith(".py") and ("/" + code.co_filename).endswith("/" + wanted):
+                    return True
+            return False
+        return code is self._first or packages.origin_of(code.co_filename).user
+
+    # ---- values
+
+    def _changed(self, call: _Call, frame: types.FrameType, step: Step, deep: bool) -> List[Dict[str, Any]]:
+        """What differs from what was there before."""
+        held = snapshot.locals_of(frame)
+        found = []
+        names = self._read(held, frame) if self.wanted.variables else held
+        late = call.shallow
+        call.shallow = not deep
+        for name, value in names.items():
+            if name[:1] in (".", "@"):
+                continue
+            before = call.seen.get(name)
+            same = before is not None and before[0] is value
+            if same and (before[2] or not deep):  # type: ignore[index]
+                continue
+            if not self.wanted.variables and before is None and _is_definition(value) and step.kind != "call":
+                continue
+            shown = self._formatter.value(value, name.rpartition(".")[2] or name, _SHOWN)
+            call.seen[name] = (value, shown, _is_plain(value))
+            if before is None or not _alike(before[1], shown):
+                found.append(
+                    {"name": name, "before": before[1] if before else None, "value": shown, "late": late and same}
+                )
+        for name in [name for name in call.seen if name not in names] if len(call.seen) > len(names) else ():
+            found.append({"name": name, "before": call.seen.pop(name)[1], "value": None, "late": False})
+        if self.wanted.first_change:
+            self._watch(call, frame, held, step)
+        if self.wanted.when is not None:
+            self._ask(frame, held, step)
+        return found
+
+    def _read(self, held: Dict[str, Any], frame: types.FrameType) -> Dict[str, Any]:
+        found = {}
+        for path in self.wanted.variables:
+            try:
+                found[path] = held[path] if path in held else paths.follow(path, held, frame.f_globals).value
+            except paths.NotThere:
+                continue
+        return found
+
+    def _watch(self, call: _Call, frame: types.FrameType, held: Dict[str, Any], step: Step) -> None:
+        """Look at what `first_change` names: a local variable is each call's own, a path leads to an object of all."""
+        name = self.wanted.first_change
+        root: Any = None
+        if self._is_path:
+            try:
+                root = paths.follow(paths.parse(name)[0][1], held, frame.f_globals).value
+                value = paths.follow(name, held, frame.f_globals).value
+            except paths.NotThere:
+                return
+            before = self._shared[id(root)][1] if id(root) in self._shared else None
+        else:
+            value = held.get(name, reading.MISSING)
+            if value is reading.MISSING:
+                return
+            before = call.watched
+        if before is not None and before[0] is value and _is_plain(value):
+            return
+        shown = self._formatter.value(value, name.rpartition(".")[2], _WATCHED)
+        if before is not None and _alike(before[1], shown):
+            return
+        now = (value, shown)
+        if self._is_path:
+            self._shared[id(root)] = (root, now)
+        else:
+            call.watched = now
+        place = self._place(call.function, step)
+        if self._last is not None and self.other_type is None and self._last["type"] != shown["type"]:
+            self.other_type = {**place, "before": self._last, "value": shown}
+        self._last = shown
+        if before is None:
+            self.began = self.began or {**place, "value": shown}
+            return
+        self.changed += 1
+        if len(self.changes) < _MOST_CHANGES:
+            self.changes.append({**place, "before": before[1], "value": shown})
+
+    def _ask(self, frame: types.FrameType, held: Dict[str, Any], step: Step) -> None:
+        assert self.wanted.when is not None
+        try:
+            holds = bool(eval(self.wanted.when, frame.f_globals, held))
+        except TimeUp:
+            raise
+        except NameError:
+            holds = False  # it is about another function's variables, or about some that have no value yet
+        except BaseException as error:  # the condition's own, whatever it is
+            holds = False
+            note = "The condition raised %s at line %d of %s." % (
+                reading.type_name(type(error)),
+                step.line,
+                step.function.name if step.function else "?",
+            )
+            if not any(each.startswith("The condition raised") for each in self.notes):
+                self.notes.append(note)
+        step.holds = holds or self._held
+        if holds:
+            self.holds += 1
+            if self.held is None and step.function is not None:
+                names = [name for name in self.wanted.when.co_names if name in held]
+                values = [{"name": n, "value": self._formatter.value(held[n], n, _WATCHED)} for n in names]
+                self.held = {**self._place(step.function, step), "values": values}
+        if step.holds and step.kind != "call":
+            self._told.push(step, True)
+        self._held = holds
+
+    @staticmethod
+    def _place(function: Function, step: Step) -> Dict[str, Any]:
+        return {"function": function.number, "line": step.line, "step": step.number, "at_call": step.kind == "call"}
+
+
+def settrace() -> Any:
+    """`sys.settrace` itself: pydevd puts a function in its place that warns on stderr."""
+    holder = getattr(sys.modules.get("pydevd_tracing"), "TracingFunctionHolder", None)
+    return getattr(holder, "_original_tracing", None) or sys.settrace
+
+
+def _is_plain(value: Any) -> bool:
+    cls = type(value)
+    return any(cls is plain for plain in _PLAIN)
+
+
+def _is_definition(value: Any) -> bool:
+    cls = type(value)
+    return cls is types.FunctionType or issubclass(cls, (types.ModuleType, type))
+
+
+def _alike(one: Dict[str, Any], other: Dict[str, Any]) -> bool:
+    return one["text"] == other["text"] and one["type"] == other["type"] and one.get("length") == other.get("length")
+
+
+def _how_left(frame: types.FrameType, value: Any) -> str:
+    """What an event `return` is: a return, a `yield` (or a wait), or that an exception has left the call."""
+    import dis
+
+    code = frame.f_code
+    if value is not None and not code.co_flags & _SUSPENDABLE:
+        return "return"
+    last = frame.f_lasti
+    name = dis.opname[code.co_code[last]] if 0 <= last < len(code.co_code) else ""
+    if name.startswith("RETURN"):
+        return "return"
+    if name.startswith(("YIELD", "SEND")):
+        return "yield"
+    return "return" if value is not None else "left"
