@@ -202,6 +202,9 @@ def build_parser() -> argparse.ArgumentParser:
     )
     _add_options(undo, "undo")
 
+    path = _command(commands, "path", "print the folder of an editor's plugin", usage="dap-agent path nvim")
+    path.add_argument("editor", metavar="EDITOR", choices=["nvim"], help="nvim: the folder for Neovim's runtimepath")
+
     journal = _command(commands, "journal", "list, show or replay past investigations")
     actions = journal.add_subparsers(dest="action", metavar="ACTION", title="actions", required=True)
     listing = _command(actions, "list", "list the investigations, newest first")
@@ -306,6 +309,10 @@ def _dispatch(words: list[str]) -> int:
         from dap_agent.cli import undo
 
         return undo.command(_first(_settings(parsed, root := _root_of(Path.cwd())), root), force=parsed.force)
+    if parsed.command == "path":
+        from dap_agent.cli import path
+
+        return path.command(parsed.editor)
     from dap_agent.cli import journal
 
     if parsed.action == "list":

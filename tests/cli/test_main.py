@@ -74,6 +74,7 @@ def test_the_help_of_run_tells_every_option_and_status(capsys: pytest.CaptureFix
         (["attach", "--connect", "host:99999"], "an address is HOST:PORT"),
         (["journal"], "The following arguments are required: ACTION"),
         (["journal", "show"], "The following arguments are required: ID"),
+        (["path", "emacs"], "Argument EDITOR: invalid choice: 'emacs'"),
     ],
 )
 def test_a_usage_error_is_one_sentence_and_status_64(

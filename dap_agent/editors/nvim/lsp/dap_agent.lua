@@ -1,0 +1,1 @@
+return require('dap_agent.lsp').configuration()

@@ -1,0 +1,127 @@
+--- Lenses and code actions: the client of `dap-agent lsp`, which finds live sessions of its workspace by itself.
+local M = {}
+
+local config = require('dap_agent.config')
+
+M.NAME = 'dap_agent'
+local MARKERS = { { 'pyproject.toml', 'setup.cfg', 'setup.py', 'pytest.ini', 'tox.ini' }, '.git' }
+
+--- Ask for the lenses of a buffer; Neovim 0.12 does that by itself. Only those of this client are asked for.
+---@param client vim.lsp.Client
+---@param buffer integer
+local function refresh(client, buffer)
+  if vim.lsp.codelens.enable or client:is_stopped() or not vim.api.nvim_buf_is_loaded(buffer) then
+    return
+  end
+  if client:supports_method('textDocument/codeLens') then
+    local params = { textDocument = vim.lsp.util.make_text_document_params(buffer) }
+    client:request('textDocument/codeLens', params, vim.lsp.codelens.on_codelens, buffer)
+  end
+end
+
+local function attached(client, buffer)
+  if vim.lsp.codelens.enable then
+    vim.lsp.codelens.enable(true, { bufnr = buffer, client_id = client.id })
+    return
+  end
+  refresh(client, buffer)
+  vim.api.nvim_create_autocmd({ 'BufEnter', 'InsertLeave', 'BufWritePost' }, {
+    group = vim.api.nvim_create_augroup(('dap_agent.lens.%d.%d'):format(client.id, buffer), {}),
+    buffer = buffer,
+    callback = function()
+      refresh(client, buffer)
+      return client:is_stopped()
+    end,
+  })
+end
+
+--- The files that a workspace edit changes.
+local function paths_of(edit)
+  local uris = vim.tbl_keys(edit.changes or {})
+  for _, change in ipairs(edit.documentChanges or {}) do
+    uris[#uris + 1] = change.textDocument and change.textDocument.uri or change.uri
+  end
+  return uris
+end
+
+--- Apply an edit of the server's, and save the buffers that it changes: what runs is what the files hold.
+local function apply_edit(err, params, context)
+  local answer = vim.lsp.handlers['workspace/applyEdit'](err, params, context)
+  if config.options.save and answer.applied then
+    vim.schedule(function()
+      for _, uri in ipairs(paths_of(params.edit)) do
+        local buffer = vim.uri_to_bufnr(uri)
+        if vim.api.nvim_buf_is_loaded(buffer) and vim.bo[buffer].modified then
+          vim.fn.mkdir(vim.fs.dirname(vim.uri_to_fname(uri)), 'p')
+          local saved, problem = pcall(vim.api.nvim_buf_call, buffer, function()
+            vim.cmd('silent update')
+          end)
+          if not saved then
+            require('dap_agent.say').error(('%s could not be saved: %s'):format(vim.uri_to_fname(uri), problem))
+          end
+        end
+      end
+    end)
+  end
+  return answer
+end
+
+--- The configuration for |vim.lsp.config()|, see lsp/dap_agent.lua.
+---@return vim.lsp.Config
+function M.configuration()
+  local handlers = { ['workspace/applyEdit'] = apply_edit }
+  if not vim.lsp.codelens.enable then
+    handlers['workspace/codeLens/refresh'] = function(_, _, context)
+      local client = vim.lsp.get_client_by_id(context.client_id)
+      vim.schedule(function()
+        for buffer in pairs(client and client.attached_buffers or {}) do
+          refresh(client, buffer)
+        end
+      end)
+      return vim.NIL
+    end
+  end
+  return {
+    cmd = vim.list_extend(config.command(), { 'lsp' }),
+    filetypes = { 'python' },
+    root_dir = function(buffer, use)
+      local name = vim.api.nvim_buf_get_name(buffer)
+      if vim.bo[buffer].buftype == '' and name ~= '' and not name:find('://', 1, true) then
+        use(vim.fs.root(buffer, MARKERS) or vim.fs.dirname(name))
+      end
+    end,
+    capabilities = { workspace = { codeLens = { refreshSupport = true } } },
+    handlers = handlers,
+    on_attach = attached,
+  }
+end
+
+--- Let the server attach to Python buffers, those that are open and those to come.
+function M.setup()
+  if not config.options.lsp then
+    return
+  end
+  local command = config.command()[1]
+  if vim.fn.executable(command) ~= 1 then
+    return require('dap_agent.say').warn(
+      ('%s cannot be run, so there are no lenses: :checkhealth dap_agent says more.'):format(command)
+    )
+  end
+  vim.lsp.enable(M.NAME)
+end
+
+--- Have the server do something, for sessions that Neovim does not debug itself, too.
+---@param command string as in the server's executeCommandProvider
+---@param arguments? table
+---@param done? fun(err: table?, result: any)
+---@return boolean # whether there is a server
+function M.execute(command, arguments, done)
+  local client = vim.lsp.get_clients({ name = M.NAME, bufnr = 0 })[1] or vim.lsp.get_clients({ name = M.NAME })[1]
+  if not client then
+    return false
+  end
+  client:exec_cmd({ title = command, command = command, arguments = { arguments or vim.empty_dict() } }, nil, done)
+  return true
+end
+
+return M
