@@ -13,6 +13,7 @@ from dap_agent.errors import DapAgentError
 from dap_agent.fixes.importing import is_installed
 from dap_agent.fixes.processes import Finished, run
 from dap_agent.fixes.scratch import Scratch
+from dap_agent.proxy.private import handed_on
 
 Outcome = Literal["passed", "failed", "error", "skipped", "no-tests", "timeout", "crashed"]
 TestOutcome = Literal["passed", "failed", "error", "skipped", "xfailed", "xpassed"]
@@ -201,7 +202,7 @@ class Runner:
         return list(dict.fromkeys(str(path) for path in paths))
 
     def _environment(self) -> dict[str, str]:
-        env = {name: value for name, value in self.env.items() if not name.startswith(_DROPPED)}
+        env = {name: value for name, value in handed_on(self.env).items() if not name.startswith(_DROPPED)}
         inherited = [entry for entry in env.get("PYTHONPATH", "").split(os.pathsep) if entry]
         mapped = [str(self.scratch.copy_of(Path(entry).resolve()) or entry) for entry in inherited]
         env["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([*self._paths(), *mapped]))

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from dap_agent.errors import DapAgentError
 from dap_agent.proxy.links import Child, Link
+from dap_agent.proxy.private import handed_on
 from dap_agent.wire.framing import FramingError
 
 STEP = 1.0
@@ -44,7 +45,7 @@ class AdapterProcess:
         """Start *command* in a session of its own.
 
         Args:
-            env: its whole environment; None: ours.
+            env: its whole environment; None: ours. What is ours alone (`private`) is left out.
             cwd: its working directory; None: ours.
             link: gets its standard input and output.
             stderr: gets the lines of its standard error.
@@ -55,7 +56,11 @@ class AdapterProcess:
         child = Child(link, stderr)
         try:
             transport, _ = await asyncio.get_running_loop().subprocess_exec(
-                lambda: child, *command, env=dict(env) if env is not None else None, cwd=cwd, start_new_session=True
+                lambda: child,
+                *command,
+                env=handed_on(os.environ if env is None else env),
+                cwd=cwd,
+                start_new_session=True,
             )
         except (OSError, ValueError) as error:
             link.closed.cancel()
