@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from dap_agent.control import changes, failure
 from dap_agent.control.guest import Guest
 from dap_agent.control.history import History
+from dap_agent.control.reloading import Given, Reloading
+from dap_agent.control.watching import Texts, text_of
 from dap_agent.control.work import Configuration, Listener, Task, Work
 from dap_agent.errors import DapAgentError
 from dap_agent.session.api import StopOver
@@ -46,10 +48,24 @@ class Assistant:
     Args:
         guest: the debug session.
         configure: what the user has set, known once the program is being started; may change at a restart.
+        reloading: gives the live program what is written; without one it keeps its code.
+
+    Attributes:
+        history: what has happened.
+        given: what has become in the live program of the newest change that was written or taken back.
     """
 
-    def __init__(self, guest: Guest, configure: Callable[[], Awaitable[Configuration]]) -> None:
+    def __init__(
+        self,
+        guest: Guest,
+        configure: Callable[[], Awaitable[Configuration]],
+        reloading: Reloading | None = None,
+    ) -> None:
         self.history = History()
+        self.given = Given()
+        self._reloading = reloading
+        if reloading is not None:
+            reloading.told = self._reloaded
         self._guest = guest
         self._configure = configure
         self._listeners: list[Listener] = []
@@ -344,6 +360,7 @@ class Assistant:
                 raise DapAgentError(f"The fix {id} is not the newest one, which is {work.id}: nothing was written.")
             work.applied = await asyncio.to_thread(changes.write, work, unproved=unproved)
         work.journal.applied(work.applied)
+        await self._give(changes.texts(work))
         self._applied(work)
         return work
 
@@ -364,6 +381,10 @@ class Assistant:
             if written == bool(work.applied):
                 return work
             work.applied = changes.names(work) if written else ()
+        texts = changes.texts(work)
+        await self._give(
+            texts if written else {path: (new, old) for path, (old, new) in texts.items() if old is not None}
+        )
         if written:
             work.journal.applied(work.applied)
             self._applied(work)
@@ -391,9 +412,42 @@ class Assistant:
             undone = await asyncio.to_thread(changes.take_back, root)
             if self._proposed is not None:
                 self._proposed.applied = ()
+        await self._give(await asyncio.to_thread(self._taken_back, undone))
         self.history.add("undo", undone.label)
         self._changed()
         return undone
+
+    def _taken_back(self, undone: "Undone") -> Texts:
+        known = self._reloading.seen if self._reloading is not None else lambda path: None
+        texts = {str(path): text_of(str(path)) for path in undone.restored}
+        return {path: (known(path), text) for path, text in texts.items() if text is not None}
+
+    async def _give(self, texts: Texts) -> None:
+        self.given = await self._reloading.written(texts) if self._reloading is not None and texts else Given()
+
+    async def reload(self, files: list[str] | None = None) -> dict[str, Any] | None:
+        """Put what files hold now into the live program.
+
+        Args:
+            files: absolute paths; None: all that are known to have changed.
+
+        Returns:
+            What has become of each function (`reload` in `schemas/messages.schema.json`).
+
+        Raises:
+            DapAgentError: it is not alive, or a file cannot be read.
+        """
+        if self._reloading is None:
+            raise DapAgentError("Code cannot be put into the live program here; restart it instead.")
+        self._reloaded(await self._reloading.reload(files))
+        return self.given.to_json()
+
+    def _reloaded(self, given: Given) -> None:
+        self.given = given
+        if given.report is not None:
+            self.history.add("reload", given.report.summary)
+        for listener in self._listeners:
+            listener.reloaded(given.text())
 
     async def _root(self) -> Path:
         configuration = await self._configure()

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dap_agent.control.watching import Texts, decoded
 from dap_agent.control.work import Work
 from dap_agent.errors import DapAgentError
 
@@ -45,6 +46,17 @@ def names(work: Work) -> tuple[str, ...]:
     """The files of a work's fix, relative to the workspace."""
     assert work.outcome is not None and work.outcome.changes is not None, "it proposes"
     return tuple(work.workspace.relative(change.path) for change in work.outcome.changes.files)
+
+
+def texts(work: Work) -> Texts:
+    """The Python files of a work's fix with their texts before and after it, by absolute path."""
+    assert work.outcome is not None and work.outcome.changes is not None, "it proposes"
+    found = {}
+    for change in work.outcome.changes.files:
+        new = decoded(change.new)
+        if new is not None and change.path.suffix in (".py", ".pyw"):
+            found[str(change.path)] = None if change.old is None else decoded(change.old), new
+    return found
 
 
 def take_back(root: Path) -> "Undone":

@@ -1,12 +1,13 @@
 """Everything of ours that goes along with one debug session of a client: guest, assistant, their faces."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from dap_agent.control.assistant import Assistant
 from dap_agent.control.messages import Messages
+from dap_agent.control.reloading import Reloading
 from dap_agent.control.sharing import Sharing
 from dap_agent.control.work import Configuration
 from dap_agent.proxy.editor import Editor
@@ -37,7 +38,8 @@ class Companion:
         self._told: set[str] = set()
         self._ready: asyncio.Task[None] | None = None
         self._guest = Guest(server)
-        self._assistant = Assistant(self._guest, self.configuration)
+        self._reloading = Reloading(self._guest, lambda: editor.options.reload, self._moved)
+        self._assistant = Assistant(self._guest, self.configuration, self._reloading)
         self._messages = Messages(server, self._assistant, lambda: self._model is not None)
         self._sharing = Sharing(self._assistant, "adapter", self._complain)
         self._messages.said = self._sharing.say
@@ -60,6 +62,7 @@ class Companion:
         if tasks:
             await asyncio.wait(tasks)
         await self._messages.close()  # first: nothing new may begin
+        await self._reloading.close()
         await self._assistant.close()
         await self._sharing.close()
         await self._guest.close()
@@ -75,6 +78,8 @@ class Companion:
 
     def _event(self, message: Message) -> None:
         # debugpy says `initialized` only after `launch` or `attach`, and not for a program that runs undebugged
+        if message["event"] == "process":
+            self._reloading.fresh()
         begun = message["event"] in ("initialized", "process") and bool(self._server.started)
         if begun and self._ready is None and self._server.active:
             self._ready = asyncio.get_running_loop().create_task(self._tell_ready())
@@ -84,6 +89,13 @@ class Companion:
         self._messages.ready(configuration.model)
         folders = configuration.workspace or (configuration.project or Path.cwd(),)
         self._sharing.open(folders, _program(self._server.started))
+        self._reloading.watch(folders)
+
+    def _moved(self, moved: Mapping[str, Sequence[Sequence[int]]], changed: Mapping[str, float]) -> None:
+        """The program has new code: its frames and values are others now, and so are the places of breakpoints."""
+        self._server.apply(self._editor.moved.after(moved, changed))
+        if self._server.stopped and self._server.client.get("supportsInvalidatedEvent") is True:
+            self._server.tell_client("invalidated", {"areas": ["stacks", "variables"]})
 
     def _complain(self, sentence: str) -> None:
         self._messages.say(f"dap-agent: {sentence}\n")

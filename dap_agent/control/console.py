@@ -60,6 +60,8 @@ COMMANDS = (
 )
 NAMES = tuple(command.name for command in COMMANDS)
 _OLD_CODE = "The running program keeps its old code; /restart runs the new one."
+_FAILED = "The call that has failed is not made again by that; /restart starts the program again."
+_OVER = "/restart runs the program with it."
 _WHY_RUNS = "The explanation has to wait: an investigation runs already."
 
 
@@ -180,7 +182,7 @@ class Console(Listener):
         if rest not in ("", UNPROVED):
             raise DapAgentError(f"Usage: /apply, or /apply {UNPROVED} for a fix that is not proved.")
         work = await self._assistant.apply(unproved=rest == UNPROVED)
-        return f"Applied to {', '.join(map(one_line, work.applied))}. /undo takes it back. {_OLD_CODE}"
+        return f"Applied to {', '.join(map(one_line, work.applied))}. /undo takes it back. {self._given()}"
 
     async def _undo(self, _: str, __: int | None) -> str:
         undone = await self._assistant.undo()
@@ -189,7 +191,15 @@ class Console(Listener):
             words.append("restored " + ", ".join(one_line(path) for path in undone.restored))
         if undone.removed:
             words.append("removed " + ", ".join(one_line(path) for path in undone.removed))
-        return f"Took back {one_line(undone.label)!r}: {'; '.join(words) or 'the files had their old content already'}."
+        said = f"Took back {one_line(undone.label)!r}: {'; '.join(words) or 'the files had their old content already'}."
+        return f"{said} {self._assistant.given.text()}".rstrip()
+
+    def _given(self) -> str:
+        text, state = self._assistant.given.text(), self._assistant.guest.state
+        if text and state == "stopped" and self._assistant.given.report is not None:
+            first, newline, rest = text.partition("\n")
+            return f"{first} {_FAILED}{newline}{rest}"
+        return text or (_OVER if state == "ended" else _OLD_CODE)
 
     async def _restart(self, _: str, __: int | None) -> str:
         await self._assistant.restart()
@@ -229,6 +239,10 @@ class Console(Listener):
             self._lines("\n".join(f"    {line}" for line in text.strip().split("\n")))
         elif event.kind == "model-retry":
             self._lines(f"  ! {text.strip()}")
+
+    def reloaded(self, text: str) -> None:
+        """See `Listener`."""
+        self._lines(f"dap-agent: {text}")
 
     def ended(self, work: Work) -> None:
         """See `Listener`."""

@@ -7,7 +7,7 @@ from typing import Literal
 from dap_agent.control.work import Work
 from dap_agent.session.rendering import clip, one_line
 
-Kind = Literal["stop", "end", "restart", "autodebug", "ask", "result", "apply", "undo"]
+Kind = Literal["stop", "end", "restart", "autodebug", "ask", "result", "apply", "undo", "reload"]
 
 _MOST = 1000  # of a program that stops for hours the newest are kept
 _VERBS = {
@@ -19,6 +19,7 @@ _VERBS = {
     "result": " ",
     "apply": "applied to",
     "undo": "took back",
+    "reload": "",
 }
 
 

@@ -130,7 +130,8 @@ async def _cancel(assistant: Assistant, _: Mapping[str, Any]) -> dict[str, Any]:
 
 async def _apply(assistant: Assistant, arguments: Mapping[str, Any]) -> dict[str, Any]:
     work = await assistant.apply(unproved=arguments.get("unproved", False), id=arguments.get("id"))
-    return {"id": work.id, "title": work.title, "files": [str(work.workspace.root / name) for name in work.applied]}
+    files = [str(work.workspace.root / name) for name in work.applied]
+    return {"id": work.id, "title": work.title, "files": files, "reload": assistant.given.to_json()}
 
 
 async def _undo(assistant: Assistant, _: Mapping[str, Any]) -> dict[str, Any]:
@@ -139,6 +140,7 @@ async def _undo(assistant: Assistant, _: Mapping[str, Any]) -> dict[str, Any]:
         "title": undone.label,
         "restored": [str(path) for path in undone.restored],
         "removed": [str(path) for path in undone.removed],
+        "reload": assistant.given.to_json(),
     }
 
 

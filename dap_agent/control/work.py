@@ -103,5 +103,8 @@ class Listener:
     def ended(self, work: Work) -> None:
         """It is over."""
 
+    def reloaded(self, text: str) -> None:
+        """The live program was given saved files, or what it was asked to take; *text* says what came of it."""
+
     def changed(self) -> None:
         """A fix was written to the files, or taken back, or the program was started again."""

@@ -55,6 +55,8 @@ def _file(file: Dict[str, Any], found: Optional[live.Live], frames: List[types.F
     if not path.endswith((".py", ".pyw")):
         told["error"] = "it is no Python source"
         return told
+    if found is not None:
+        told["module"] = ", ".join(_names(found))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the compiler, about the user's text
         try:
@@ -64,7 +66,6 @@ def _file(file: Dict[str, Any], found: Optional[live.Live], frames: List[types.F
             return told
         if found is None:
             return told
-        told["module"] = ", ".join(_names(found))
         real = os.path.realpath(path)
         told["old"] = _texts.get(real, file["old"])
         old = new  # not known: only functions are put in, found by their names

@@ -23,6 +23,8 @@ class Options:
             cannot be chosen.
         ignore: exceptions at which no filter but `uncaught` stops: names of classes, or `module:NAME` for those that
             the code of a module or package raises.
+        reload: which changes of files go into the live program: `auto` (saved files and applied fixes), `applied`
+            (fixes alone), `never`.
         assistant: the keys of `ASSISTANT` as they were given; they are checked where they are used.
     """
 
@@ -30,6 +32,7 @@ class Options:
     nodelay: bool = True
     unhandled: bool = False
     ignore: tuple[str, ...] = ()
+    reload: str = "auto"
     assistant: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -55,12 +58,19 @@ def _names(value: object) -> tuple[str, ...]:
     return tuple(value)
 
 
+def _reload(value: object) -> str:
+    if value not in ("auto", "applied", "never"):
+        raise Wrong("one of auto, applied, never")
+    return str(value)
+
+
 #: The keys that are fields of `Options`, and what reads their values.
 KEYS: dict[str, Callable[[object], Any]] = {
     "enabled": _truth,
     "nodelay": _truth,
     "unhandled": _truth,
     "ignore": _names,
+    "reload": _reload,
 }
 #: The keys of the assistant: the options of `dap-agent adapter`, in the manner of launch configurations.
 ASSISTANT = ("model", "python", "maxTurns", "maxTokens", "maxCost", "timeout", "workspace", "allowEvaluate")
