@@ -45,6 +45,11 @@ class Step:
         self.holds = False
         self.count: Dict[Tuple[int, int], int] = {}  # of a gap: function and line -> how often
 
+    def place(self) -> Dict[str, Any]:
+        """Where it is, as JSON."""
+        number = self.function.number if self.function is not None else -1
+        return {"function": number, "line": self.line, "step": self.number, "at_call": self.kind == "call"}
+
 
 class Told:
     """The steps that are told, in order, with gaps for those that are left out.

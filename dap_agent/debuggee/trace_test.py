@@ -38,7 +38,7 @@ def _run(test: str, watch: Any) -> Tuple[Any, Optional[int]]:
 
     settrace()(None)  # collecting imports whatever the test needs
     plugin = _plugin(pytest, watch)
-    status = int(pytest.main([*_QUIET[:-1], _QUIET[-1], test], plugins=[plugin]))
+    status = int(pytest.main([*_QUIET, test], plugins=[plugin]))
     settrace()(None)
     if plugin.error is not None:
         raise plugin.error
@@ -60,7 +60,7 @@ def _plugin(pytest: Any, watch: Any) -> Any:
             self.ran = True
             watch.start()
 
-        @pytest.hookimpl(trylast=True)  # type: ignore[untyped-decorator]
+        @pytest.hookimpl(tryfirst=True)  # type: ignore[untyped-decorator]
         def pytest_runtest_makereport(self, item: Any, call: Any) -> None:
             from .tracer import settrace
 

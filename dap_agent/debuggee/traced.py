@@ -210,16 +210,17 @@ def _traced(job: _Job) -> Dict[str, Any]:
     source = _Source()
     found["steps"] = [_told(step, source) for step in steps]
     found["limits"] = _limits(watch, job)
-    if job.wanted.first_change:
+    change, when = watch.first_change, watch.when
+    if change is not None:
         found["first_change"] = {
             "name": job.wanted.first_change,
-            "began": _at(watch, watch.began, source),
-            "changes": [_at(watch, change, source) for change in watch.changes],
-            "count": watch.changed,
-            "other_type": _at(watch, watch.other_type, source),
+            "began": _at(watch, change.began, source),
+            "changes": [_at(watch, one, source) for one in change.changes],
+            "count": change.count,
+            "other_type": _at(watch, change.other_type, source),
         }
-    if job.wanted.when is not None:
-        found["when"] = {"first": _at(watch, watch.held, source), "count": watch.holds}
+    if when is not None:
+        found["when"] = {"first": _at(watch, when.first, source), "count": when.count}
     _end(found, job, result)
     for stream in (sys.stdout, sys.stderr):
         try:

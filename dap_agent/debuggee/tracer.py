@@ -11,8 +11,8 @@ import types
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from . import packages, paths, reading, snapshot, sources
-from .alarm import TimeUp
 from .failures import Teller
+from .firsts import FirstChange, When, alike, is_plain
 from .steps import Function, Step, Told
 from .stop import OURS, is_hidden
 from .values import Formatter, Limits
@@ -25,10 +25,8 @@ STEPS = 1000000
 
 _DEEP = 64  # times of a line after which only what is bound anew is compared
 _SHOWN = Limits(text=120, string=80, items=6, depth=3, nodes=40)
-_WATCHED = Limits(text=600, string=300, items=30, depth=4, nodes=300)
-_MOST_CHANGES = 5
+_HEADROOM = 150  # frames of our own, at most
 _PARTS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>", "<lambda>")
-_PLAIN = (int, float, bool, str, bytes, complex, type(None), range)
 _SUSPENDABLE = 0x2A0  # CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR
 _COROUTINE = 0x80
 
@@ -62,7 +60,7 @@ class _Call:
         self.function, self.code = function, code
         self.seen: Dict[str, Tuple[Any, Any, bool]] = {}  # name -> value, what is shown of it, whether it is immutable
         self.step: Optional[Step] = None
-        self.watched: Optional[Tuple[Any, Dict[str, Any]]] = None  # what `first_change` names
+        self.watched: Any = None  # what `firsts.FirstChange` has seen there
         self.shallow = self.raised = self.kept = False
 
 
@@ -81,15 +79,6 @@ class Tracer:
         self.steps = 0
         self.limits: List[str] = []  # those that were met: `steps`, `kept`
         self.notes: List[str] = []
-        self.changes: List[Dict[str, Any]] = []  # of what `first_change` names
-        self.changed = 0
-        self.began: Optional[Dict[str, Any]] = None  # where it was set
-        self.other_type: Optional[Dict[str, Any]] = (
-            None  # where it, in whatever call, first had a value of another type
-        )
-        self._last: Optional[Dict[str, Any]] = None
-        self.held: Optional[Dict[str, Any]] = None  # where `when` held first
-        self.holds = 0
         self._first = first
         self._teller = Teller(picture.formatter, self.notes)
         self._formatter: Formatter = picture.formatter
@@ -97,11 +86,11 @@ class Tracer:
         self._chosen: Dict[int, Optional[Function]] = {}
         self._codes: List[types.CodeType] = []  # keeps their ids their own
         self._calls: Dict[int, _Call] = {}
-        self._shared: Dict[int, Tuple[Any, Any]] = {}  # of a path: root object -> what was there
-        self._is_path = bool(wanted.first_change) and len(paths.parse(wanted.first_change)) > 1
         self._depth = 0
+        self._look_again = 50
         self._told = Told(wanted.kept)
-        self._held = False
+        self.first_change = FirstChange(wanted.first_change, self._formatter) if wanted.first_change else None
+        self.when = When(wanted.when, self._formatter, self.notes) if wanted.when is not None else None
         self._over = False
 
     def start(self) -> None:
@@ -132,6 +121,8 @@ class Tracer:
             if function is None:
                 return None
             self._depth += 1
+            if self._depth >= self._look_again and self._no_room(frame):
+                return None
             call = self._calls.get(id(frame))
             if call is not None and call.code is frame.f_code:
                 call.step = self._push(Step("resume", function, frame.f_lineno, self._depth, self.steps), call.kept)
@@ -163,6 +154,19 @@ class Tracer:
         except Exception as error:  # ours: it is not to become the program's
             return self._failed(error)
         return self._event
+
+    def _no_room(self, frame: types.FrameType) -> bool:
+        """Whether the stack is nearly full: 3.8 ends the process if somebody goes on at the limit, as we would."""
+        depth = 0
+        outer: Optional[types.FrameType] = frame
+        while outer is not None:
+            outer = outer.f_back
+            depth += 1
+        room = sys.getrecursionlimit() - depth - _HEADROOM
+        self._look_again = self._depth + max(1, room // 2)
+        if room <= 0:
+            self._failed(RecursionError())
+        return room <= 0
 
     def _failed(self, error: Exception) -> None:
         if isinstance(error, RecursionError):
@@ -202,6 +206,8 @@ class Tracer:
 
     def _raised(self, call: _Call, frame: types.FrameType, arg: Any) -> None:
         _, error, trace = arg
+        if isinstance(error, (StopIteration, StopAsyncIteration)) and call.code.co_flags & _SUSPENDABLE:
+            return  # how a wait gets its value
         if call.raised or (trace is not None and trace.tb_next is not None and self._traces(trace.tb_next.tb_frame)):
             call.raised = True
             return
@@ -223,7 +229,7 @@ class Tracer:
         return ("%s: %s" % (name, message) if message else name)[:300]
 
     def _returned(self, call: _Call, frame: types.FrameType, value: Any) -> None:
-        how = _how_left(frame, value)
+        how = _how_left(frame, value, call.raised)
         self._finish(call, frame, 0)
         step = Step(how, call.function, frame.f_lineno or 0, self._depth, self.steps)
         if how == "return" or (how == "yield" and not frame.f_code.co_flags & _COROUTINE):
@@ -267,7 +273,7 @@ class Tracer:
                 if wanted.endswith(".py") and ("/" + code.co_filename).endswith("/" + wanted):
                     return True
             return False
-        return code is self._first or packages.origin_of(code.co_filename).user
+        return code is self._first or _is_users(frame, code)
 
     # ---- values
 
@@ -288,17 +294,19 @@ class Tracer:
             if not self.wanted.variables and before is None and _is_definition(value) and step.kind != "call":
                 continue
             shown = self._formatter.value(value, name.rpartition(".")[2] or name, _SHOWN)
-            call.seen[name] = (value, shown, _is_plain(value))
-            if before is None or not _alike(before[1], shown):
+            call.seen[name] = (value, shown, is_plain(value))
+            if before is None or not alike(before[1], shown):
                 found.append(
                     {"name": name, "before": before[1] if before else None, "value": shown, "late": late and same}
                 )
         for name in [name for name in call.seen if name not in names] if len(call.seen) > len(names) else ():
             found.append({"name": name, "before": call.seen.pop(name)[1], "value": None, "late": False})
-        if self.wanted.first_change:
-            self._watch(call, frame, held, step)
-        if self.wanted.when is not None:
-            self._ask(frame, held, step)
+        if self.first_change is not None:
+            self.first_change.look(call, frame, held, step)
+        if self.when is not None:
+            self.when.ask(frame, held, step)
+            if step.holds and step.kind != "call":
+                self._told.push(step, True)
         return found
 
     def _read(self, held: Dict[str, Any], frame: types.FrameType) -> Dict[str, Any]:
@@ -310,75 +318,6 @@ class Tracer:
                 continue
         return found
 
-    def _watch(self, call: _Call, frame: types.FrameType, held: Dict[str, Any], step: Step) -> None:
-        """Look at what `first_change` names: a local variable is each call's own, a path leads to an object of all."""
-        name = self.wanted.first_change
-        root: Any = None
-        if self._is_path:
-            try:
-                root = paths.follow(paths.parse(name)[0][1], held, frame.f_globals).value
-                value = paths.follow(name, held, frame.f_globals).value
-            except paths.NotThere:
-                return
-            before = self._shared[id(root)][1] if id(root) in self._shared else None
-        else:
-            value = held.get(name, reading.MISSING)
-            if value is reading.MISSING:
-                return
-            before = call.watched
-        if before is not None and before[0] is value and _is_plain(value):
-            return
-        shown = self._formatter.value(value, name.rpartition(".")[2], _WATCHED)
-        if before is not None and _alike(before[1], shown):
-            return
-        now = (value, shown)
-        if self._is_path:
-            self._shared[id(root)] = (root, now)
-        else:
-            call.watched = now
-        place = self._place(call.function, step)
-        if self._last is not None and self.other_type is None and self._last["type"] != shown["type"]:
-            self.other_type = {**place, "before": self._last, "value": shown}
-        self._last = shown
-        if before is None:
-            self.began = self.began or {**place, "value": shown}
-            return
-        self.changed += 1
-        if len(self.changes) < _MOST_CHANGES:
-            self.changes.append({**place, "before": before[1], "value": shown})
-
-    def _ask(self, frame: types.FrameType, held: Dict[str, Any], step: Step) -> None:
-        assert self.wanted.when is not None
-        try:
-            holds = bool(eval(self.wanted.when, frame.f_globals, held))
-        except TimeUp:
-            raise
-        except NameError:
-            holds = False  # it is about another function's variables, or about some that have no value yet
-        except BaseException as error:  # the condition's own, whatever it is
-            holds = False
-            note = "The condition raised %s at line %d of %s." % (
-                reading.type_name(type(error)),
-                step.line,
-                step.function.name if step.function else "?",
-            )
-            if not any(each.startswith("The condition raised") for each in self.notes):
-                self.notes.append(note)
-        step.holds = holds or self._held
-        if holds:
-            self.holds += 1
-            if self.held is None and step.function is not None:
-                names = [name for name in self.wanted.when.co_names if name in held]
-                values = [{"name": n, "value": self._formatter.value(held[n], n, _WATCHED)} for n in names]
-                self.held = {**self._place(step.function, step), "values": values}
-        if step.holds and step.kind != "call":
-            self._told.push(step, True)
-        self._held = holds
-
-    @staticmethod
-    def _place(function: Function, step: Step) -> Dict[str, Any]:
-        return {"function": function.number, "line": step.line, "step": step.number, "at_call": step.kind == "call"}
-
 
 def settrace() -> Any:
     """`sys.settrace` itself: pydevd puts a function in its place that warns on stderr."""
@@ -386,31 +325,34 @@ def settrace() -> Any:
     return getattr(holder, "_original_tracing", None) or sys.settrace
 
 
-def _is_plain(value: Any) -> bool:
-    cls = type(value)
-    return any(cls is plain for plain in _PLAIN)
-
-
 def _is_definition(value: Any) -> bool:
     cls = type(value)
     return cls is types.FunctionType or issubclass(cls, (types.ModuleType, type))
 
 
-def _alike(one: Dict[str, Any], other: Dict[str, Any]) -> bool:
-    return one["text"] == other["text"] and one["type"] == other["type"] and one.get("length") == other.get("length")
+def _is_users(frame: types.FrameType, code: types.CodeType) -> bool:
+    """Whether it is the user's own; what was made by `exec` is of the module that it runs in."""
+    if not code.co_filename.startswith("<"):
+        return packages.origin_of(code.co_filename).user
+    space: Any = frame.f_globals
+    file = reading.text_of(space.get("__file__")) if type(space) is dict else None
+    return file is not None and code.co_name != "__create_fn__" and packages.origin_of(file).user
 
 
-def _how_left(frame: types.FrameType, value: Any) -> str:
+def _how_left(frame: types.FrameType, value: Any, raised: bool) -> str:
     """What an event `return` is: a return, a `yield` (or a wait), or that an exception has left the call."""
     import dis
 
     code = frame.f_code
     if value is not None and not code.co_flags & _SUSPENDABLE:
         return "return"
-    last = frame.f_lasti
-    name = dis.opname[code.co_code[last]] if 0 <= last < len(code.co_code) else ""
-    if name.startswith("RETURN"):
+    steps, last = code.co_code, frame.f_lasti
+    before, here, after = (dis.opname[steps[n]] if 0 <= n < len(steps) else "" for n in (last - 2, last, last + 2))
+    if here.startswith("RETURN"):
         return "return"
-    if name.startswith(("YIELD", "SEND")):
+    if raised and value is None:
+        return "left"
+    # below 3.11 a wait stands before its instruction, from 3.13 on a yield stands behind it
+    if here.startswith("YIELD") or after == "YIELD_FROM" or (here == "RESUME" and before.startswith("YIELD")):
         return "yield"
     return "return" if value is not None else "left"

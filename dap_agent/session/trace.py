@@ -118,15 +118,14 @@ def _step(step: dict[str, Any], name: str) -> str:
         return f"< {name} returned {_value(step['value'])}"
     if step["kind"] == "yield":
         return f"< {name} {'yielded ' + _value(step['value']) if step['value'] is not None else 'waits'}"
-    if step["kind"] == "resume":
-        return f"> {name} goes on"
     if step["kind"] == "left":
         return f"< {name} was left by the exception"
     if step["kind"] == "raise":
         return f"! line {step['line']} raised {one_line(step['text'])}"
     changes = ", ".join(_change(one) for one in step["changes"])
     branch = f"  -> {step['branch']}" if step["branch"] else ""
-    return f"{step['line']}: {one_line(step['text'])}{branch}{'  # ' + changes if changes else ''}"
+    line = f"> {name} goes on, " if step["kind"] == "resume" else ""
+    return f"{line}{step['line']}: {one_line(step['text'])}{branch}{'  # ' + changes if changes else ''}"
 
 
 def _change(change: dict[str, Any]) -> str:
