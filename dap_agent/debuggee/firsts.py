@@ -96,6 +96,7 @@ class When:
     Attributes:
         first: where it held first, and the values that it is about.
         count: at how many steps.
+        holding: whether it held after the last one.
     """
 
     def __init__(self, condition: types.CodeType, formatter: Formatter, notes: List[str]) -> None:
@@ -104,7 +105,8 @@ class When:
         self._condition = condition
         self._formatter = formatter
         self._notes = notes
-        self._failed = self._held = False
+        self._failed = False
+        self.holding = False
 
     def ask(self, frame: types.FrameType, held: Dict[str, Any], step: Step) -> None:
         """Find out whether it holds after *step*; it is marked (`holds`) if so, and where that ends."""
@@ -120,8 +122,8 @@ class When:
                 self._failed = True
                 where = "line %d of %s" % (step.line, step.function.name if step.function else "?")
                 self._notes.append("The condition raised %s at %s." % (reading.type_name(type(error)), where))
-        step.holds = holds or self._held
-        self._held = holds
+        step.holds = holds or self.holding
+        self.holding = holds
         if holds:
             self.count += 1
             if self.first is None:

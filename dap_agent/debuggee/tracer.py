@@ -234,6 +234,7 @@ class Tracer:
         step = Step(how, call.function, frame.f_lineno or 0, self._depth, self.steps)
         if how == "return" or (how == "yield" and not frame.f_code.co_flags & _COROUTINE):
             step.value = self._formatter.value(value, None, _SHOWN)
+        step.holds = self.when is not None and self.when.holding
         self._depth = max(0, self._depth - 1)
         if how != "yield":
             self._calls.pop(id(frame), None)
