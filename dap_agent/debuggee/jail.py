@@ -9,7 +9,7 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 from . import clib, forking, landlock, overlay, reading, seccomp
 from .confining import DEFAULT, Limits, Plan
@@ -41,6 +41,7 @@ class Outcome(NamedTuple):
         effects: sentences on what it tried to change outside.
         notes: sentences on what is different in there.
         isolation: see `confining.Plan.isolation`.
+        status: how the process ended, as of `os.waitpid`; None or negative: not known.
     """
 
     result: Any
@@ -52,6 +53,7 @@ class Outcome(NamedTuple):
     effects: List[str]
     notes: List[str]
     isolation: Dict[str, Any]
+    status: Optional[int] = None
 
 
 def never() -> bool:
@@ -74,6 +76,7 @@ def run_all(
     limits: Limits = DEFAULT,
     without: Sequence[str] = (),
     stopped: Callable[[], bool] = never,
+    goes_on: bool = False,
 ) -> List[Outcome]:
     """Run each function in a jail of its own, up to PARALLEL at once.
 
@@ -82,6 +85,7 @@ def run_all(
         limits: of each.
         without: means not to use: `landlock`, `seccomp`, `overlay`.
         stopped: asked every 20 ms: once it says True all jobs end, as if their time were up.
+        goes_on: a job is not over with its result (`Child.tell`), but when its process ends by itself.
 
     Returns:
         One outcome for each function, in their order.
@@ -102,7 +106,7 @@ def run_all(
         raise NotThere("Another thread of the program is busy with a jail, or this is one.")
     try:
         with forking.sigchld_held():
-            return _Run(functions, limits, without, stopped).outcomes()
+            return _Run(functions, limits, without, stopped, goes_on).outcomes()
     except OSError as error:  # no descriptor is left, no process, no /proc
         raise NotThere("Nothing can be tried in a copy of this program: %s." % error) from None
     finally:
@@ -148,8 +152,10 @@ class _Run:
         limits: Limits,
         without: Sequence[str],
         stopped: Callable[[], bool],
+        goes_on: bool,
     ) -> None:
         self._stopped = stopped
+        self._goes_on = goes_on
         self._functions = functions
         self._limits = limits
         self._without = without
@@ -256,6 +262,7 @@ class _Run:
             posix.set_blocking(read, False)
         unseen = self._unseen and attempt < _TRIES
         job = Job(number, attempt, forked.pid, unseen, plan, (ends[0][0], ends[1][0], ends[2][0]))
+        job.goes_on = self._goes_on
         if unseen:
             job.clock = reading.Deadline(2.0)
         return job
@@ -287,6 +294,7 @@ class _Run:
             job.effects,
             job.notes,
             job.plan.isolation,
+            job.status,
         )
 
     @staticmethod

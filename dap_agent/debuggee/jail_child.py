@@ -11,6 +11,9 @@ from .confining import Plan
 
 _HIGH = 512  # descriptors from here on are rarely anybody's
 
+here: List[Child] = []
+"""In the forked process: it."""
+
 
 class Child:
     """The forked process."""
@@ -59,13 +62,18 @@ class Child:
         self._built = True
         self._say("ready", True)
         leaving.run_hooks(self._forked.hooks)
-        clock = reading.Deadline(0)
-        result = function()
-        seconds = clock.elapsed()
+        self._walls = walls
+        here.append(self)
+        self._clock = reading.Deadline(0)
+        self.tell(function())
+
+    def tell(self, result: Any) -> None:
+        """Tell *result*; a function that does not return does so itself."""
+        seconds = self._clock.elapsed()
         confining.last_memory()
-        for path in walls.files.changed():
-            walls.attempts.told("would write %s, which was open already (thrown away)" % path)
-        walls.attempts.end()
+        for path in self._walls.files.changed():
+            self._walls.attempts.told("would write %s, which was open already (thrown away)" % path)
+        self._walls.attempts.end()
         data = json.dumps(result)
         self._end_descendants()
         self._write(b'{"kind": "result", "seconds": %.6f, "value": %s}\n' % (seconds, data.encode()))

@@ -34,6 +34,7 @@ class Job:
         self.open: Set[int] = set(pipes)
         self.clock = reading.Deadline(BUILDING)
         self.ready = self.done = self.has_result = self.timed_out = False
+        self.goes_on = False  # after its result
         self.failure = self.no_overlay = ""
         self.result: Any = None
         self.effects: List[str] = []
@@ -80,7 +81,7 @@ class Job:
             self.result = value
             took = message.get("seconds")
             self.seconds = took if type(took) is float else self.clock.elapsed()
-            self.done = self.has_result = True
+            self.has_result, self.done = True, not self.goes_on
 
     def end(self, failure: str) -> None:
         """It has no result, because of *failure*."""

@@ -7,6 +7,7 @@ from dap_agent.errors import DapAgentError
 
 if TYPE_CHECKING:
     from dap_agent.session.reload import Changed, ReloadReport
+    from dap_agent.session.restart import FrameRestart
     from dap_agent.session.snapshot import Snapshot
 
 
@@ -92,6 +93,17 @@ class StoppedProgram(Protocol):
 
         Returns:
             See there; `session.trace.trace_text` makes a text of it.
+        """
+
+    async def restart_frame(self, frame: int, limit: float = 5.0, *, dry: bool = False) -> "FrameRestart":
+        """Have a frame call its function again, with the code that it has by then, as soon as the program goes on.
+
+        It is rehearsed in a copy like that of a jailed `evaluate` first.
+
+        Args:
+            frame: its number.
+            limit: seconds for the call in the copy.
+            dry: rehearse only; the live program is not prepared.
         """
 
     async def until_over(self) -> str:

@@ -11,6 +11,7 @@ from dap_agent.session.api import InspectionError, ProgramResumed
 from dap_agent.session.asker import ANSWER_TIMEOUT, ENDED, RESUMED, Asker
 from dap_agent.session.history import page_of
 from dap_agent.session.reload import Changed, ReloadReport, reload
+from dap_agent.session.restart import LIMIT, FrameRestart
 from dap_agent.session.snapshot import Snapshot
 
 
@@ -106,6 +107,11 @@ class LiveStop:
     async def trace(self, timeout: float = 5.0, **wanted: Any) -> dict[str, Any]:
         """See `StoppedProgram.trace`."""
         return await self._run("trace", {**wanted, "timeout": timeout}, timeout + 20.0)
+
+    async def restart_frame(self, frame: int, limit: float = LIMIT, *, dry: bool = False) -> FrameRestart:
+        """See `StoppedProgram.restart_frame`."""
+        arguments = {"frame": frame, "limit": limit, "dry": dry}
+        return FrameRestart.of(await self._run("restart_frame", arguments, limit + 20.0))
 
     async def _run(self, question: str, arguments: Mapping[str, Any], timeout: float) -> dict[str, Any]:
         """Ask what runs the program's code in its thread: it ends when the program is to go on."""
@@ -253,6 +259,10 @@ class PostMortem:
     async def trace(self, timeout: float = 5.0, **wanted: Any) -> dict[str, Any]:
         """Not possible any more."""
         raise InspectionError("The process has ended: nothing can be traced in it. Use run_test to try code.")
+
+    async def restart_frame(self, frame: int, limit: float = LIMIT, *, dry: bool = False) -> FrameRestart:
+        """Not possible any more."""
+        raise InspectionError("The process has ended: no frame of it can be restarted. Restart the program instead.")
 
     async def resume(self) -> None:
         """Nothing is left to resume."""
