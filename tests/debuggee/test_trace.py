@@ -350,6 +350,7 @@ def test_huge_values(trace: Trace, python: Path) -> None:
         work()
         """,
         first_change="items",
+        timeout=30,
     )
     assert "raised IndexError" in found["outcome"]
     assert len(str(found)) < 60000
