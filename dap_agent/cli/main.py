@@ -178,6 +178,14 @@ def build_parser() -> argparse.ArgumentParser:
     )
     _add_options(adapter, "adapter")
 
+    lsp = _command(
+        commands,
+        "lsp",
+        "be a language server: code lenses and actions for the exceptions of live debug sessions",
+        usage="dap-agent lsp",
+    )
+    lsp.add_argument("--stdio", action="store_true", help="speak on standard input and output (the default)")
+
     demo = _command(
         commands,
         "demo",
@@ -294,6 +302,10 @@ def _dispatch(words: list[str]) -> int:
 
         flags = {option.field: getattr(parsed, option.field) for option in options_of("adapter")}
         return adapter.command(wrapped, listen=parsed.listen, connect=parsed.connect, flags=flags)
+    if parsed.command == "lsp":
+        from dap_agent.cli import lsp
+
+        return lsp.command()
     if parsed.command == "attach":
         from dap_agent.cli import attach
 

@@ -30,7 +30,7 @@ class Kept:
         stop: as in `views.stop`.
         snapshot: the whole of it.
         report: Markdown.
-        fix: `id`, `title`, `proved` and `proposal` (JSON of `fixes.proposal`), None if there is none.
+        fix: `id`, `title`, `proved`, `applied` and `proposal` (JSON of `fixes.proposal`), None if there is none.
     """
 
     root: Path
@@ -82,6 +82,7 @@ def keep(root: Path, session: str, snapshot: "Snapshot", stop: dict[str, Any], w
             "id": work.id,
             "title": work.title,
             "proved": work.outcome.proved,
+            "applied": bool(work.applied),
             # as in a journal: the model has seen masked text only, and its words have to stay what they are
             "proposal": mask_json(work.outcome.proposal.to_json(), mask_known),
         }
@@ -98,9 +99,21 @@ def keep(root: Path, session: str, snapshot: "Snapshot", stop: dict[str, Any], w
     write_durably(path, json.dumps(data).encode("ascii"), 0o600, path.with_suffix(f".{os.getpid()}"))
 
 
-def forget(root: Path) -> None:
-    """Nothing of a workspace is kept any more."""
-    _path(root).unlink(missing_ok=True)
+def mark(root: Path, id: str, *, applied: bool) -> None:
+    """Note that a kept fix was written to the files, or taken back; nothing if it is not kept any more.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    from dap_agent.fixes.undo_record import write_durably
+
+    path = _path(root)
+    found = load(path)
+    if found is None or found.fix is None or found.fix["id"] != id:
+        return
+    data = json.loads(path.read_bytes())
+    data["fix"]["applied"] = applied
+    write_durably(path, json.dumps(data).encode("ascii"), 0o600, path.with_suffix(f".{os.getpid()}"))
 
 
 def load(path: Path) -> Kept | None:

@@ -196,6 +196,9 @@ class Sharing(Listener):
     def changed(self) -> None:
         """See `Listener`."""
         self._changed()
+        fix = self._about.get("autodebug")
+        if fix is not None and fix is self.assistant.proposed and self._snapshot is not None:
+            self._start(self._keep(self._snapshot, fix))
 
     async def _tell_end(self, work: Work, said: str) -> None:
         if work.proposes:

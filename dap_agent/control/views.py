@@ -53,6 +53,7 @@ def proposal(work: Work) -> dict[str, Any]:
         **body,
         "root": str(work.workspace.root),
         "applied": bool(work.applied),
+        "stop": stop(work.snapshot, thread_id=None, current=False),
         "files": [{**file, **texts[file["path"]]} for file in body["files"]],
     }
 

@@ -1,0 +1,1 @@
+"""What runs beside an editor: the language server, and plugins that ship in the wheel."""
