@@ -82,6 +82,13 @@ function M.status()
   end)
 end
 
+--- Show all that is known of the newest exception, of a session that is over, too.
+function M.report()
+  if not require('dap_agent.lsp').execute('dapAgent.showReport') then
+    say.warn('the report comes from the language server, which runs once a Python file is open (and not with lsp = false).')
+  end
+end
+
 --- The newest fix of the session that is meant.
 local function proposal()
   local known = events.current()
@@ -146,9 +153,11 @@ function M.apply(options)
     local names = vim.tbl_map(function(path)
       return vim.fn.fnamemodify(path, ':~:.')
     end, body.files)
+    local live = type(body.reload) == 'table' and ' ' .. body.reload.summary or ''
     say.info(
-      ('applied to %s. :DapAgent restart_frame or :DapAgent restart runs it, :DapAgent undo takes it back.'):format(
-        table.concat(names, ', ')
+      ('applied to %s.%s :DapAgent restart_frame or :DapAgent restart runs it, :DapAgent undo takes it back.'):format(
+        table.concat(names, ', '),
+        live
       )
     )
   end)
@@ -185,7 +194,7 @@ function M.ended(known, body)
   if asked[body.id] then
     asked[body.id] = nil
     require('dap_agent.windows').answer(nil, body.text)
-  elseif body.task == 'autodebug' then
+  elseif body.task == 'autodebug' and not require('dap_agent.lsp').client() then -- else the server tells it
     local fix = known.told.proposal
     if body.status == 'proposed' and fix and fix.id == body.id then
       local verdict = fix.proved and 'proved' or (type(fix.verdict) == 'table' and fix.verdict.kind) or 'not tried'

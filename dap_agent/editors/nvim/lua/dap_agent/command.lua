@@ -43,7 +43,7 @@ local subs = {
     end,
   },
 }
-for _, name in ipairs({ 'cancel', 'diff', 'explain', 'restart', 'restart_frame', 'status', 'undo' }) do
+for _, name in ipairs({ 'cancel', 'diff', 'explain', 'report', 'restart', 'restart_frame', 'status', 'undo' }) do
   subs[name] = plain(name)
 end
 

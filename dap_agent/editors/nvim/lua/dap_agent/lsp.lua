@@ -35,41 +35,50 @@ local function attached(client, buffer)
   })
 end
 
---- The files that a workspace edit changes.
-local function paths_of(edit)
-  local uris = vim.tbl_keys(edit.changes or {})
-  for _, change in ipairs(edit.documentChanges or {}) do
-    uris[#uris + 1] = change.textDocument and change.textDocument.uri or change.uri
+--- The server's request `dapAgent/save`: write these buffers, as the program and the tests get what the files hold.
+local function save(_, params)
+  for _, uri in ipairs(config.options.save and params.uris or {}) do
+    local buffer = vim.uri_to_bufnr(uri)
+    if vim.api.nvim_buf_is_loaded(buffer) and vim.bo[buffer].modified then
+      local saved, problem = pcall(vim.api.nvim_buf_call, buffer, function()
+        vim.cmd('silent update')
+      end)
+      if not saved then
+        require('dap_agent.say').error(('%s could not be saved: %s'):format(vim.uri_to_fname(uri), problem))
+      end
+    end
   end
-  return uris
+  return vim.empty_dict()
 end
 
---- Apply an edit of the server's, and save the buffers that it changes: what runs is what the files hold.
-local function apply_edit(err, params, context)
-  local answer = vim.lsp.handlers['workspace/applyEdit'](err, params, context)
-  if config.options.save and answer.applied then
-    vim.schedule(function()
-      for _, uri in ipairs(paths_of(params.edit)) do
-        local buffer = vim.uri_to_bufnr(uri)
-        if vim.api.nvim_buf_is_loaded(buffer) and vim.bo[buffer].modified then
-          vim.fn.mkdir(vim.fs.dirname(vim.uri_to_fname(uri)), 'p')
-          local saved, problem = pcall(vim.api.nvim_buf_call, buffer, function()
-            vim.cmd('silent update')
-          end)
-          if not saved then
-            require('dap_agent.say').error(('%s could not be saved: %s'):format(vim.uri_to_fname(uri), problem))
-          end
-        end
-      end
-    end)
+--- What the server says goes where the rest of dap-agent's sentences go.
+local function message(_, params)
+  local text = params.message:gsub('^dap%-agent: ', '')
+  local say = require('dap_agent.say')
+  local tell = ({ say.error, say.warn })[params.type] or say.info
+  if vim.startswith(text, 'Fix ready: ') then
+    text = text .. '. :DapAgent diff shows it, :DapAgent apply writes it.'
   end
-  return answer
+  tell(text)
+end
+
+--- A report is shown in a tab of its own, so that the window of the code stays.
+local function show(err, params, context)
+  if vim.endswith(params.uri, '.md') then
+    require('dap_agent.windows').report(vim.uri_to_fname(params.uri))
+    return { success = true }
+  end
+  return vim.lsp.handlers['window/showDocument'](err, params, context)
 end
 
 --- The configuration for |vim.lsp.config()|, see lsp/dap_agent.lua.
 ---@return vim.lsp.Config
 function M.configuration()
-  local handlers = { ['workspace/applyEdit'] = apply_edit }
+  local handlers = {
+    ['dapAgent/save'] = save,
+    ['window/showMessage'] = message,
+    ['window/showDocument'] = show,
+  }
   if not vim.lsp.codelens.enable then
     handlers['workspace/codeLens/refresh'] = function(_, _, context)
       local client = vim.lsp.get_client_by_id(context.client_id)
@@ -90,7 +99,10 @@ function M.configuration()
         use(vim.fs.root(buffer, MARKERS) or vim.fs.dirname(name))
       end
     end,
-    capabilities = { workspace = { codeLens = { refreshSupport = true } } },
+    capabilities = {
+      workspace = { codeLens = { refreshSupport = true } },
+      experimental = { dapAgent = { save = config.options.save } },
+    },
     handlers = handlers,
     on_attach = attached,
   }
@@ -110,17 +122,27 @@ function M.setup()
   vim.lsp.enable(M.NAME)
 end
 
---- Have the server do something, for sessions that Neovim does not debug itself, too.
+--- The client of the current buffer, else another one.
+---@return vim.lsp.Client?
+function M.client()
+  return vim.lsp.get_clients({ name = M.NAME, bufnr = 0 })[1] or vim.lsp.get_clients({ name = M.NAME })[1]
+end
+
+--- Have the server do something, for sessions that Neovim does not debug itself, too; it tells what goes wrong.
 ---@param command string as in the server's executeCommandProvider
 ---@param arguments? table
----@param done? fun(err: table?, result: any)
 ---@return boolean # whether there is a server
-function M.execute(command, arguments, done)
-  local client = vim.lsp.get_clients({ name = M.NAME, bufnr = 0 })[1] or vim.lsp.get_clients({ name = M.NAME })[1]
+function M.execute(command, arguments)
+  local client = M.client()
   if not client then
     return false
   end
-  client:exec_cmd({ title = command, command = command, arguments = { arguments or vim.empty_dict() } }, nil, done)
+  local words = { title = command, command = command, arguments = { arguments or vim.empty_dict() } }
+  client:exec_cmd(words, nil, function(err)
+    if err then
+      require('dap_agent.say').error(err.message)
+    end
+  end)
   return true
 end
 

@@ -75,6 +75,20 @@ function M.diff(fix)
   fill(buffer, lines)
 end
 
+--- Show a report in a tab, as it is now.
+---@param path string of a Markdown file
+function M.report(path)
+  local window = vim.fn.bufwinid(vim.fn.bufadd(path))
+  if window ~= -1 then
+    vim.api.nvim_set_current_win(window)
+    vim.cmd.edit({ bang = true })
+  else
+    vim.cmd.tabedit(vim.fn.fnameescape(path))
+  end
+  vim.bo.bufhidden = 'wipe'
+  vim.bo.modifiable = false
+end
+
 --- Show an answer below, without taking the focus.
 ---@param question string? a new one; nil: the answer to the last
 ---@param text string
