@@ -18,6 +18,7 @@ from dap_agent.testing import ModelServer, Reply
 
 from ..control.conftest import fix
 from ..control.conftest import root as root  # the shop, a fixture
+from ..endtoend.conftest import Trace
 
 HERE = Path(__file__).resolve().parent
 PLUGIN = Path(importlib.util.find_spec("dap_agent").origin).parent / "editors" / "nvim"  # type: ignore[union-attr,arg-type]
@@ -60,6 +61,9 @@ class Neovim:
     def __init__(self, folder: Path, dap: Path) -> None:
         self.folder = folder
         self.dap = dap
+        temporary = folder / "temporary"
+        temporary.mkdir()
+        self.trace = Trace(temporary)
 
     def debug(self, script: str, root: Path, model: ModelServer, **given: Any) -> Any:
         """`run` with the shop, whose program crashes, and a model."""
@@ -89,13 +93,15 @@ class Neovim:
             "XDG_DATA_HOME": str(self.folder / "DATA"),
             "XDG_CONFIG_HOME": str(self.folder / "CONFIG"),
             "XDG_CACHE_HOME": str(self.folder / "CACHE"),
-            "TMPDIR": str(self.folder),
+            "TMPDIR": str(self.trace.temporary),
+            "TEST_MARK": self.trace.mark,
         }
         told = json.dumps({"plugin": str(PLUGIN), "dap": str(self.dap), "python": sys.executable, **given})
         command = [str(executable), "--headless", "--clean", "-n", "-l", str(HERE / script), told]
         environment = {**os.environ, **words, **(env or {})}
         done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=90)
         assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+        self._assert_nothing_is_left()
         notes: dict[str, Any] = {}
         for line in done.stdout.splitlines():
             if line.startswith("{"):
@@ -103,6 +109,12 @@ class Neovim:
                 notes.setdefault(note["name"], []).append(note["value"])
         assert "the end" in notes, f"{script} has stopped early:\n{done.stdout}\n{done.stderr}"
         return {name: values[0] if len(values) == 1 else values for name, values in notes.items()}
+
+    def _assert_nothing_is_left(self) -> None:
+        """Neither adapter nor server nor program, nor a file of theirs."""
+        for path in self.trace.temporary.glob("nvim.*"):
+            shutil.rmtree(path)  # Neovim's own
+        self.trace.assert_nothing_is_left()
 
 
 @pytest.fixture(params=doubles())

@@ -50,3 +50,12 @@ def test_lens_quick_fix_report_and_undo(nvim: Neovim, root: Path, model: Any) ->
     assert notes["text at the end"] == text == (root / ORDERS).read_text()
     assert (root / "tests/test_gift.py").exists()
     assert model.complaints == []
+
+
+def test_a_child_in_a_terminal_has_a_session_of_its_own(nvim: Neovim, root: Path, model: Any) -> None:
+    parent = root / "parent.py"
+    parent.write_text("import subprocess, sys\nsubprocess.run([sys.executable, 'shop/main.py'])\n")
+    notes = nvim.debug("child.lua", root, model, parent=str(parent))
+    assert (notes["child"], notes["line"], notes["state"]) == (True, 13, "TypeError")
+    assert notes["first"] is True
+    assert notes["rest"] in ([], {})

@@ -73,9 +73,10 @@ function M.lens(buffer, text, seconds)
 end
 
 --- Begin what a launch.json says, and wait until the program stands at an exception and Neovim shows it.
+---@param more? table of the configuration
 ---@return table events by name: the newest
 ---@return string[] order their names in their order
-function M.debug()
+function M.debug(more)
   local dap = require('dap')
   local events, order = {}, {}
   vim.api.nvim_create_autocmd('User', {
@@ -93,7 +94,7 @@ function M.debug()
       M.output = M.output .. body.output
     end
   end
-  dap.run({
+  local configuration = {
     type = 'debugpy',
     request = 'launch',
     name = 'the shop',
@@ -101,7 +102,8 @@ function M.debug()
     cwd = M.given.root,
     env = { PYTHONPATH = M.given.root },
     console = 'internalConsole',
-  })
+  }
+  dap.run(vim.tbl_extend('force', configuration, more or {}))
   M.wait('the snapshot', function()
     return events.DapAgentSnapshot
   end)

@@ -57,11 +57,29 @@ local function behind(adapter)
   }
 end
 
+--- A child comes through the port that the parent's dap-agent has opened. Who has debugpy as an `executable` alone would
+--- start another one, which knows nothing of the child.
+local function child_of(adapter, configuration)
+  local connect = configuration.connect
+  if adapter.type ~= 'executable' or type(connect) ~= 'table' or not connect.port then
+    return adapter
+  end
+  return {
+    type = 'server',
+    host = connect.host or '127.0.0.1',
+    port = connect.port,
+    id = adapter.id,
+    reverse_request_handlers = adapter.reverse_request_handlers,
+    options = { source_filetype = 'python' },
+  }
+end
+
 local function wrap(adapter)
   local function ours_now(callback, configuration, parent)
     resolve(adapter, function(resolved)
-      -- a child comes through the port that the parent's dap-agent has opened
-      if parent or configuration.dapAgent == false or is_dap_agent(resolved) then
+      if parent then
+        return callback(child_of(resolved, configuration))
+      elseif configuration.dapAgent == false or is_dap_agent(resolved) then
         return callback(resolved)
       end
       local changed, problem = behind(resolved)
