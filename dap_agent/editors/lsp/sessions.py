@@ -179,7 +179,8 @@ class Sessions:
             self._progress(session, params)
         elif method == "snapshot":
             self._stopped(session)
-        self._changed()
+        if method != "progress" or params["kind"] != "text":  # a model's words change nothing that is shown
+            self._changed()
 
     def _start(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -201,19 +202,20 @@ class _Followed:
         try:
             status = (await self.client.connect(_NAME))["session"]
             session = Session(self.entry.id, True, status["program"], self.entry.workspace).with_status(status)
+            self.session = session  # from here on what it tells is heard
+            self._sessions.told(self, "state", status)
+            if session.shown is not None:
+                self._sessions.told(self, "snapshot", status["stop"])
             if status["proposal"] is not None:
                 found = (await self.client.request("proposal"))["proposal"]
-                fix = await asyncio.to_thread(state.parse_fix, found) if found is not None else None
-                session = replace(session, fix=fix)
-        except (SessionGone, Refused):
+                if found is not None:
+                    self._heard("proposal", found)
+        except SessionGone:
             await asyncio.to_thread(_sweep, self.entry)
             await self.client.close()
             self._sessions.dropped(self.entry)
-            return
-        self.session = session
-        self._sessions.told(self, "state", status)
-        if session.shown is not None:
-            self._sessions.told(self, "snapshot", status["stop"])
+        except Refused:
+            await self.client.close()  # it lets nobody in: it is not tried again
 
     def _heard(self, method: str, params: dict[str, Any]) -> None:
         session = self.session
