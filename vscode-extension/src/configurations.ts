@@ -31,7 +31,6 @@ export class Adapters implements vscode.DebugAdapterDescriptorFactory, vscode.Di
         return configuration;
       }
       if (chosen.kind === "child") {
-        delete configuration["debugServer"]; // inherited from the parent, whose adapter it is
         return configuration;
       }
       this.stopAtFailures(folder, configuration);

@@ -33,7 +33,7 @@ export class Documents implements vscode.TextDocumentContentProvider, vscode.Dis
   provideTextDocumentContent(uri: vscode.Uri): string {
     if (uri.path === REPORT.path) {
       const session = this.sessions.current;
-      return session === undefined ? "# No exception yet\n" : report(session);
+      return session === undefined ? "# No exception yet\n" : report(session, (file) => vscode.workspace.asRelativePath(file, false));
     }
     return this.texts.get(uri.toString()) ?? "";
   }

@@ -29,10 +29,13 @@ export class Installer {
       return found;
     }
     this.asked = true;
+    // modal: the start of the debug session waits for it
     const answer = await vscode.window.showInformationMessage(
-      given !== ""
-        ? `There is no dap-agent at ${given} (setting dapAgent.path).`
-        : "dap-agent is not installed in this Python environment. It can be installed into a private one, which leaves your environments alone.",
+      given !== "" ? `There is no dap-agent at ${given} (setting dapAgent.path).` : "dap-agent is not installed for this program.",
+      {
+        modal: true,
+        detail: "It can be installed into a private environment, which leaves your environments alone. Without it the program is debugged as before.",
+      },
       INSTALL,
       CHOOSE,
       NEVER,

@@ -32,9 +32,9 @@ export function run(file: string, args: readonly string[], signal?: AbortSignal)
   });
 }
 
-/** The interpreter that the Python extension has chosen for a folder, else the one in the settings, else the PATH's. */
+/** The interpreter that the Python extension has chosen for a folder, else the settings', the folder's own, the PATH's. */
 export async function interpreter(scope: vscode.Uri | undefined): Promise<string> {
-  return (await pythonExtension(scope)) ?? configured(scope) ?? "python3";
+  return (await pythonExtension(scope)) ?? configured(scope) ?? local(scope) ?? (process.platform === "win32" ? "python" : "python3");
 }
 
 /** The places where dap-agent may be, the likeliest first, each tried once. */
@@ -69,7 +69,14 @@ export class Finder {
   }
 
   private async places(scope: vscode.Uri | undefined, named: string | null): Promise<string[]> {
-    const places = [named, await pythonExtension(scope), configured(scope), "dap-agent", environmentPython(this.privateEnvironment)];
+    const places = [
+      named,
+      await pythonExtension(scope),
+      configured(scope),
+      local(scope),
+      "dap-agent",
+      environmentPython(this.privateEnvironment),
+    ];
     return [...new Set(places.filter((one): one is string => one !== null && (!path.isAbsolute(one) || fs.existsSync(one))))];
   }
 
@@ -102,6 +109,11 @@ function expand(place: string): string {
 function configured(scope: vscode.Uri | undefined): string | null {
   const value = vscode.workspace.getConfiguration("python", scope).get<string>("defaultInterpreterPath", "");
   return value === "" || value === "python" || value.includes("${") ? null : expand(value);
+}
+
+function local(scope: vscode.Uri | undefined): string | null {
+  const folders = scope === undefined ? [] : [".venv", "venv"].map((name) => path.join(scope.fsPath, name));
+  return folders.map(environmentPython).find((place) => fs.existsSync(place)) ?? null;
 }
 
 interface PythonApi {

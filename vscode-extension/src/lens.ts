@@ -29,6 +29,12 @@ export class Lens implements vscode.CodeLensProvider, vscode.CodeActionProvider<
           setTimeout(() => this.emitter.fire(), AGAIN);
         }
       }),
+      // the widget takes the focus also when the file is opened again, and what was remembered stays without commands
+      vscode.window.onDidChangeVisibleTextEditors(() => {
+        if (sessions.alive.some(({ snapshot }) => snapshot !== undefined)) {
+          setTimeout(() => this.emitter.fire(), AGAIN);
+        }
+      }),
     );
   }
 

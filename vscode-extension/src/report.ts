@@ -10,10 +10,11 @@ export interface Told {
   readonly steps: readonly string[];
 }
 
-export function report({ snapshot, proposal, applied, answers, steps }: Told): string {
+/** @param shorten makes a path relative, where it is in a folder of the workspace */
+export function report({ snapshot, proposal, applied, answers, steps }: Told, shorten: (path: string) => string): string {
   const parts = [`# ${snapshot === undefined ? "No exception yet" : prose(oneLine(snapshot.headline))}`];
   if (snapshot?.path != null) {
-    parts.push(`In ${code(snapshot.function ?? "?")}, ${code(`${snapshot.path}:${snapshot.line ?? "?"}`)}.`);
+    parts.push(`In ${code(snapshot.function ?? "?")}, ${code(`${shorten(snapshot.path)}:${snapshot.line ?? "?"}`)}.`);
   }
   if (proposal !== undefined) {
     const state = applied ? "applied" : proposal.proved ? "proved, not applied yet" : "not proved";
@@ -29,7 +30,7 @@ export function report({ snapshot, proposal, applied, answers, steps }: Told): s
     const verdicts = [
       proposal.verdict && `- Proof: **${proposal.verdict.kind}**. ${prose(oneLine(proposal.verdict.summary))}`,
       proposal.trial && `- Trial on the failing call: **${proposal.trial.verdict}**. ${prose(oneLine(proposal.trial.summary))}`,
-      `- Regression test: ${code(proposal.test)}`,
+      `- Regression test: ${code(shorten(proposal.test))}`,
       `- Cost: ${proposal.cost === null ? "unknown" : `$${proposal.cost.toFixed(2)}`}`,
     ];
     parts.push("### Verdicts", verdicts.filter(Boolean).join("\n"));

@@ -29,7 +29,7 @@ export interface Address {
 export type Route =
   /** Goes on as it is; why. */
   | { readonly kind: "untouched"; readonly why: string }
-  /** A child of a session that goes through dap-agent already: it comes over the parent's adapter. */
+  /** A child of a session that goes through dap-agent already: its `debugServer` is where the parent's adapter waits. */
   | { readonly kind: "child" }
   /** Through a new adapter, which reaches *connect* or starts debugpy's adapter itself. */
   | { readonly kind: "adapter"; readonly connect: Address | null };
@@ -49,7 +49,7 @@ export function route(configuration: Configuration, now: Circumstances): Route {
   if (!now.trusted) {
     return { kind: "untouched", why: "the workspace is not trusted" };
   }
-  if (configuration.subProcessId !== undefined && (own || now.isOurs(configuration.debugServer))) {
+  if (configuration.subProcessId !== undefined && (own || configuration.debugServer !== undefined)) {
     return { kind: "child" };
   }
   if (own) {

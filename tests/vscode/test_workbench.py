@@ -1,0 +1,63 @@
+"""The extension in a real VS Code workbench: a launch.json that nobody has touched, a model on loopback.
+
+`drive.mjs` goes through the scenarios, one after the other in one page; what it has seen is looked at here. The
+screenshots are in `.cache/vscode-screenshots`.
+"""
+
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.timeout(480)  # the first test waits for all scenarios
+
+
+def seen(driven: dict[str, Any], name: str) -> Any:
+    result = driven[name]
+    assert result["ok"], result["error"]
+    return result["seen"]
+
+
+def test_a_key_goes_into_the_secret_storage(driven: dict[str, Any]) -> None:
+    seen(driven, "key")
+
+
+def test_from_f5_to_a_program_that_ends_well(driven: dict[str, Any]) -> None:
+    story = seen(driven, "story")
+    assert (story["exception"], story["status_bar"]) == ("TypeError", 1)
+    assert story["lens_after"] < 3000  # milliseconds, with two cores for editor, browser, debugger and us
+    assert story["report"] == ["Cause", "Evidence", "Change", "Verdicts", "Cost"]
+    assert "sum 3.5" in story["output"]
+    assert "key: None" in story["output"]  # the program is not given the key from the secret storage
+    assert driven["model"]["complaints"] == []  # and the model was given it
+
+
+def test_the_fix_as_a_quick_fix_in_the_buffer(driven: dict[str, Any]) -> None:
+    quick = seen(driven, "quickFix")
+    assert quick["written_before_save"] is False
+    assert "shop/orders.py" in quick["dirty"]
+    assert any("preview" in title for title in quick["actions"])
+    assert "sum 3.5" in quick["output"]
+
+
+def test_a_failing_test_is_a_stop_that_tools_of_models_can_read(driven: dict[str, Any]) -> None:
+    tests = seen(driven, "pytest")
+    assert tests["status"]["program"] == "stopped"
+    frames = tests["exception"]["frames"]
+    assert tests["exception"]["exception"]["type"] == "TypeError"
+    assert (frames[0]["function"], frames[0]["line"]) == ("total", 13)
+    assert frames[0]["values"]["line"] == "'gift ='"
+
+
+def test_a_child_comes_through_its_parents_adapter(driven: dict[str, Any]) -> None:
+    children = seen(driven, "subprocess")
+    assert children["child"] != "parent"
+    assert children["factories"] == []  # no business of the type's own extension: it would start debugpy's adapter
+    assert "the child ended with 1" in children["output"]
+
+
+def test_a_configuration_that_says_no_is_left_alone(driven: dict[str, Any]) -> None:
+    assert seen(driven, "leftAlone") == {"ours": [], "factories": 1}
+
+
+def test_the_own_type(driven: dict[str, Any]) -> None:
+    assert seen(driven, "ownType") == {"type": "dap-agent", "exception": "TypeError"}
