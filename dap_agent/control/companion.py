@@ -1,6 +1,8 @@
 """Everything of ours that goes along with one debug session of a client: guest, assistant, their faces."""
 
 import asyncio
+import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -38,6 +40,7 @@ class Companion:
         self._told: set[str] = set()
         self._ready: asyncio.Task[None] | None = None
         self._guest = Guest(server)
+        editor.moved.clock, editor.moved.real = time.time, os.path.realpath
         self._reloading = Reloading(self._guest, lambda: editor.options.reload, self._moved)
         self._assistant = Assistant(self._guest, self.configuration, self._reloading)
         self._messages = Messages(server, self._assistant, lambda: self._model is not None)

@@ -111,14 +111,23 @@ class Patch:
                 return
             self.put_compiled(change.path, live, old, new, from_index.get(live.path))
 
-    def put_compiled(self, path: str, live: Live, old: Source, new: Source, until: Optional[int] = None) -> None:
+    def put_compiled(
+        self,
+        path: str,
+        live: Live,
+        old: Source,
+        new: Source,
+        until: Optional[int] = None,
+        suspect: Callable[[str], bool] = lambda name: False,
+    ) -> None:
         """Put one file in, of which both texts are compiled.
 
         Args:
             until: as `put` has it in *from_index*.
+            suspect: see `putting.File`.
         """
         self.sources[live.filename] = old, new
-        putting.File(self, path, live, old, new, until).put()
+        putting.File(self, path, live, old, new, until, suspect).put()
 
     def _imported(self, path: str, live: Optional[Live], code: types.CodeType) -> None:
         self.certain = False  # its statements run now

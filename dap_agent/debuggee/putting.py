@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import types
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Set, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Set, Tuple
 
 from . import caution, classes, codes, differences, reading, statements, swapping
 from .codes import Entry, Source
@@ -25,15 +25,26 @@ class File:
         live: what the process has made of it.
         old, new: its texts.
         until: the module's statements from this one on are not for us; None: all are.
+        suspect: whether the code that runs may be another than that of the old text, by qualified name.
     """
 
-    def __init__(self, patch: Patch, path: str, live: Live, old: Source, new: Source, until: Optional[int]) -> None:
+    def __init__(
+        self,
+        patch: Patch,
+        path: str,
+        live: Live,
+        old: Source,
+        new: Source,
+        until: Optional[int],
+        suspect: Callable[[str], bool],
+    ) -> None:
         self._patch = patch
         self._path = path
         self._live = live
         self._old = old
         self._new = new
         self._until = until
+        self._suspect = suspect
         self.goes_on = patch.goes_on
         self.ledger = patch.ledger
         self._stale: Set[codes.Key] = set()  # what runs is not what the old text says
@@ -56,9 +67,7 @@ class File:
                 continue
             if not codes.same(before.code, entry.code) or differences.differs_outside(before, entry):
                 changed.append((before, entry))
-            elif self.goes_on and not all(
-                codes.same(each.__code__, entry.code) for each in self._functions.get(key, [])
-            ):
+            elif self._is_stale(entry):
                 self._stale.add(key)
                 changed.append((before, entry))
             elif before.code.co_firstlineno != entry.code.co_firstlineno or self.goes_on:
@@ -70,13 +79,13 @@ class File:
             entry = self._new.entries[key]
             self._patch.watch(self._path, entry.named.name, entry.code)
         for namespace in self._live.namespaces:
-            self._module(namespace, imports=True)
+            self._module(namespace, first=True)
         for before, entry in changed:
             self._swap(before, entry)
         if not self.goes_on:
             self._remove()
         for namespace in self._live.namespaces:
-            self._module(namespace, imports=False)
+            self._module(namespace, first=False)
         for before, entry in changed:
             self._finish(before, entry)
         if self.goes_on:
@@ -91,6 +100,13 @@ class File:
             new.key in self._stale
             or not differences.same_itself(old.code, new.code)
             or differences.differs_outside(old, new)
+        )
+
+    def _is_stale(self, entry: Entry) -> bool:
+        """Whether what runs is not what the old text says."""
+        return self._suspect(entry.name) and not all(
+            codes.same(each.__code__, swapping.flagged(entry.code, each.__code__))
+            for each in self._functions.get(entry.key, [])
         )
 
     def _entry_of(self, function: types.FunctionType) -> Optional[Entry]:
@@ -114,11 +130,11 @@ class File:
         """The same function on other lines: so that places in the report are those of the new text."""
         for function in self._functions.get(old.key, []):
             code = function.__code__
-            if code.co_freevars != new.code.co_freevars:
-                continue
-            self._patch.moved[id(code)] = (code, new.code)
+            if code.co_freevars != new.code.co_freevars or not codes.same(code, swapping.flagged(old.code, code)):
+                continue  # somebody has rewritten it: an import hook, a decorator
             if not codes.same_lines(code, new.code):  # tracebacks and breakpoints go by them
                 swapping.swap(function, new.code, _unknown, self.ledger)
+            self._patch.moved[id(code)] = (code, function.__code__)
 
     def _swap(self, old: Entry, new: Entry) -> None:
         for function in self._functions.get(old.key, []):
@@ -129,7 +145,9 @@ class File:
             except Impossible as error:
                 self._problems[old.name] = str(error)
                 continue
-            self._patch.moved[id(code)] = (code, new.code)
+            self._patch.moved[id(code)] = (code, function.__code__)
+            if function.__code__ is not new.code:
+                self._patch.watch(self._path, new.named.name, function.__code__)
             if copied:
                 self.note(old.name, "with a copy of %s" % ", ".join(copied))
 
@@ -217,13 +235,19 @@ class File:
             self._rebound = caution.rebound_in(inner)
         return self._rebound
 
-    def _module(self, namespace: Dict[str, Any], imports: bool) -> None:
-        first = namespace is self._live.namespaces[0]
+    def _module(self, namespace: Dict[str, Any], first: bool) -> None:
+        """Its statements.
+
+        Args:
+            first: those that may be run before functions are swapped, which may need them: imports, new functions.
+        """
         for change in statements.changes(*self.bodies(self._old.tree, self._new.tree)):
             if self._until is not None and change.place >= self._until:
                 break
-            if statements.is_import(change.new) is imports:
-                self._statement(change, namespace, first)
+            node = change.new
+            new = self.goes_on and change.old is None and statements.is_function(node) and not node.decorator_list
+            if (statements.is_import(node) or new) is first:
+                self._statement(change, namespace, namespace is self._live.namespaces[0])
 
     def _statement(self, change: statements.Change, namespace: Dict[str, Any], first: bool) -> None:
         node = change.new

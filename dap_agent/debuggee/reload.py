@@ -12,18 +12,20 @@ from __future__ import annotations
 import linecache
 import os
 import sys
+import time
 import types
 import warnings
-from typing import Any, Dict, Iterator, List, Optional, Sequence
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set
 
 from . import api, codes, live, patching, reading, running, secrets
 from .codes import Source
 
-_PRECEDENCE = 5.0  # seconds between two switches of threads: a change is put in within one, if nothing waits
+_SLICE = 0.05  # seconds that a thread keeps the interpreter meanwhile: a change is put in within one, if nothing waits
 
 _UNFIT = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 _texts: Dict[str, str] = {}  # real path -> the text that was put in last
+_refused: Dict[str, Set[str]] = {}  # real path -> functions that have not taken it
 
 
 def reload(files: Sequence[Dict[str, Any]], dry: bool = False) -> Dict[str, Any]:
@@ -77,21 +79,31 @@ def _file(file: Dict[str, Any], found: Optional[live.Live], frames: List[types.F
         if dry:
             _compare(old, new, told)
             return told
-        _put(path, found, old, new, frames, told)
+        refused = _refused.get(real, set())
+        suspect: Callable[[str], bool] = refused.__contains__ if told["old"] is not None else lambda name: True
+        _put(path, found, old, new, frames, suspect, told)
     if told["error"] is None:
         _texts[real] = text
+        _refused[real] = {each["name"] for each in told["functions"] if each["outcome"] == "refused"}
         linecache.checkcache(found.filename)
     return told
 
 
 def _put(
-    path: str, found: live.Live, old: Source, new: Source, frames: List[types.FrameType], told: Dict[str, Any]
+    path: str,
+    found: live.Live,
+    old: Source,
+    new: Source,
+    frames: List[types.FrameType],
+    suspect: Callable[[str], bool],
+    told: Dict[str, Any],
 ) -> None:
     patch = patching.Patch(frames, goes_on=True)
     interval = sys.getswitchinterval()
-    sys.setswitchinterval(_PRECEDENCE)
+    sys.setswitchinterval(max(interval, _SLICE))
+    time.sleep(0)  # ours begins now: others may have asked for the interpreter already
     try:
-        patch.put_compiled(path, found, old, new)
+        patch.put_compiled(path, found, old, new, None, suspect)
     except Exception as error:  # a mistake of ours, or of a class of the program's: the file is as it was before
         patch.ledger.roll_back()
         told["error"] = secrets.mask_text(

@@ -14,6 +14,7 @@ from .codes import Definition, dump
 from .ledger import Ledger
 from .live import cell_value
 
+_GENERATOR, _ITERABLE_COROUTINE = 0x20, 0x100  # CO_GENERATOR, CO_ITERABLE_COROUTINE
 _HAS_DOCSTRING = 0x4000000  # CO_HAS_DOCSTRING, 3.14; before, the first constant is the docstring or None
 
 Find = Callable[[str], Any]
@@ -38,6 +39,7 @@ def swap(function: types.FunctionType, code: types.CodeType, find: Find, ledger:
         Impossible: a variable that the code uses is not known.
     """
     cells, copied = cells_for(code, dict(zip(function.__code__.co_freevars, function.__closure__ or ())), find)
+    code = flagged(code, function.__code__)
     before = function.__code__, function.__closure__, function.__doc__
     ledger.note(lambda: _restore(function, *before))
     if code.co_freevars != function.__code__.co_freevars:
@@ -47,6 +49,13 @@ def swap(function: types.FunctionType, code: types.CodeType, find: Find, ledger:
     if function.__doc__ == old_doc and type(old_doc) is type(function.__doc__):  # nobody has given it another one
         function.__doc__ = docstring(code)
     return copied
+
+
+def flagged(code: types.CodeType, like: types.CodeType) -> types.CodeType:
+    """*code* as `types.coroutine` would have made it, if it has made *like*."""
+    if not like.co_flags & ~code.co_flags & _ITERABLE_COROUTINE or not code.co_flags & _GENERATOR:
+        return code
+    return code.replace(co_flags=code.co_flags | _ITERABLE_COROUTINE)
 
 
 def _restore(function: types.FunctionType, code: types.CodeType, closure: Any, doc: Any) -> None:

@@ -3,8 +3,6 @@
 Pure, as the core is.
 """
 
-import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -34,13 +32,12 @@ class Moved:
         self._core = core
         self._record = record
         self._ids = ids
-        self._clock = clock
         self._set: dict[str, float] = {}  # key of a setting -> when the client has set it
 
     def was_set(self, key: str) -> None:
         """The client has set the breakpoints of a file."""
         self._set.pop(key, None)
-        self._set[key] = self._clock()
+        self._set[key] = self.clock()
         if len(self._set) > len(list(self._record.settings())) + 100:
             del self._set[next(iter(self._set))]
 
@@ -60,7 +57,8 @@ class Moved:
             path = source.get("path") if command == _SET and isinstance(source, dict) else None
             if not isinstance(path, str) or not isinstance(lines, list) or not lines:
                 continue
-            found = next((each for each in moved if _same(each, path)), None)
+            real = self.real(path)
+            found = next((each for each in moved if path == each or real == self.real(each)), None)
             if found is None:
                 continue
             if self._set.get(key, 0.0) <= changed.get(found, float("inf")):
@@ -75,10 +73,6 @@ class Moved:
         changed = self._ids.repeated(key, body_of(answer or {}).get("breakpoints"))
         bodies = [{"reason": "changed", "breakpoint": one} for one in changed]
         return [effect for body in bodies for effect in self._core.tell_client(event("breakpoint", body))]
-
-
-def _same(one: str, other: str) -> bool:
-    return one == other or os.path.realpath(one) == os.path.realpath(other)
 
 
 def _shifted(breakpoint_: Any, blocks: Blocks) -> Any:
