@@ -25,10 +25,15 @@ class Moved:
         core: the session.
         record: what the client has set.
         ids: the breakpoints' ids.
-        clock: seconds, as a file's time of change.
+
+    Attributes:
+        clock: gives the time in seconds, as files' times of change are counted; to be set before the client is served.
+        real: gives the path that a path leads to; likewise.
     """
 
-    def __init__(self, core: Proxy, record: Record, ids: BreakpointIds, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, core: Proxy, record: Record, ids: BreakpointIds) -> None:
+        self.clock: Callable[[], float] = lambda: 0.0
+        self.real: Callable[[str], str] = str
         self._core = core
         self._record = record
         self._ids = ids
