@@ -111,6 +111,18 @@ vim.cmd('DapAgent report')
 said('comes from the language server')
 note('idle', plugin.status())
 
+-- lenses in Neovim 0.12, which fetches them itself once it is told to, for a buffer or for a client
+local enable, told = vim.lsp.codelens.enable, nil
+vim.lsp.codelens.enable = function(on, filter)
+  assert(not (filter.bufnr and filter.client_id), 'mutually exclusive')
+  told = { on, filter.bufnr }
+end
+local server = require('dap_agent.lsp').configuration()
+server.on_attach({ id = 1 }, 7)
+note('lenses of 0.12', told)
+note('refresh of 0.12', server.handlers['workspace/codeLens/refresh'] == nil)
+vim.lsp.codelens.enable = enable
+
 -- help and health
 vim.cmd('DapAgent help')
 note('help', vim.api.nvim_buf_get_name(0))

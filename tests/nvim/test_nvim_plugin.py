@@ -88,6 +88,7 @@ def test_options_adapters_command_help_and_health(nvim: Neovim, root: Path, tmp_
     assert notes["too much"] == 'dap-agent: :DapAgent diff takes nothing more, but got "more".'
     assert notes["idle"] == ""
 
+    assert (notes["lenses of 0.12"], notes["refresh of 0.12"]) == ([True, 7], True)
     assert notes["help"] == str(PLUGIN / "doc/dap-agent.txt")
     health = "\n".join(notes["health"])
     assert f"dap-agent {dap_agent.__version__}" in health

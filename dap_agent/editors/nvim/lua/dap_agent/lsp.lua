@@ -21,7 +21,7 @@ end
 
 local function attached(client, buffer)
   if vim.lsp.codelens.enable then
-    vim.lsp.codelens.enable(true, { bufnr = buffer, client_id = client.id })
+    vim.lsp.codelens.enable(true, { bufnr = buffer }) -- it takes a buffer or a client, not both
     return
   end
   refresh(client, buffer)
