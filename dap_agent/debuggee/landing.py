@@ -34,6 +34,8 @@ _NEAREST, _FARTHEST = 2**31, 2**32 - _STEP
 _MAP_FIXED_NOREPLACE = 0x100000
 _COROUTINE = 0x80 | 0x100  # CO_COROUTINE, CO_ITERABLE_COROUTINE
 
+_TOO_SMALL = "The function %s is too small: a restart needs a variable of it, or room for two values on its stack"
+
 Call = Tuple[Callable[..., Any], Sequence[Any], Dict[str, Any]]
 
 _sites: Dict[int, "Site"] = {}  # by id of the code object, which they keep alive
@@ -232,7 +234,7 @@ class Site:
             keep, back = _unit("STORE_FAST", local), _unit("LOAD_FAST", local)
         if self._code.co_flags & _COROUTINE:
             if keep:
-                raise NotThere("The code of %s is too short for that" % self._code.co_name)
+                raise NotThere(_TOO_SMALL % self._code.co_name)
             call += _unit("SWAP", 2) + _unit("POP_TOP") + _unit("GET_AWAITABLE")
             call += _unit("LOAD_CONST", slot + 1) + _awaiting()
         else:
@@ -268,7 +270,7 @@ class Site:
         code = self._code
         plain = [n for n, name in enumerate(code.co_varnames) if name not in code.co_cellvars]
         if not plain:
-            raise NotThere("The code of %s is too short for that" % code.co_name)
+            raise NotThere(_TOO_SMALL % code.co_name)
         return plain[0]
 
     def arm(self, frame: types.FrameType, call: Call, whole: bool = False) -> None:

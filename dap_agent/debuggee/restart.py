@@ -17,6 +17,7 @@ from .paths import NotThere
 from .stop import Stop
 
 _INSTEAD = "Restart the program instead."
+_STOP_AT_RAISE = "With the exception filter willBeUnhandled, or --stop-at-raise always, there"
 _GENERATOR, _ASYNC_GENERATOR = 0x20, 0x200
 
 _armed: List[landing.Site] = []  # what waits for its exception
@@ -97,10 +98,7 @@ def _prepared(stop: Stop, number: int) -> Prepared:
     if reason:
         raise NotThere("No frame can be restarted in this program: %s" % reason)
     if stop.reason != "exception" or stop.exc is None:
-        raise NotThere(
-            "A frame can be restarted where an exception is raised, and the program does not stand at one. Set the "
-            "exception filter willBeUnhandled to stop there"
-        )
+        raise NotThere("A frame can be restarted where an exception is raised, and the program does not stand at one")
     if not 0 <= number < len(stop.frames):
         raise NotThere("There is no frame %d; there are 0 to %d" % (number, len(stop.frames) - 1))
     running = []
@@ -112,7 +110,7 @@ def _prepared(stop: Stop, number: int) -> Prepared:
     if raiser is None or raiser not in running:
         raise NotThere(
             "The program stands where the exception came to light, and not at its raise: the frames that it has passed "
-            "have ended already"
+            "have ended. %s is a stop at the raise" % _STOP_AT_RAISE
         )
     target = again.named(stop, number)
     frame = target.frame
