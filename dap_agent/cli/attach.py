@@ -12,6 +12,8 @@ from dap_agent.cli.outputs import outputs
 from dap_agent.cli.settings import Settings
 from dap_agent.cli.stops import Stops, apply, decided
 from dap_agent.cli.ui import Ui
+from dap_agent.cli.watching import watched
+from dap_agent.fixes.workspace import find_root
 from dap_agent.session.launch import Debuggee, Ended, Stopped
 
 Attach = Callable[[], Awaitable[Debuggee]]
@@ -60,15 +62,19 @@ async def run(settings: Settings, ui: Ui, attach: Attach, *, root: Path | None, 
     with Interrupts(pass_on_interrupt=False) as interrupts:
         investigator = Investigator(settings, root, None, ui, report, interrupts)
         stops = Stops(ui, report, investigator, interrupts, decided(settings, ui, "never"))
+        folders = settings.workspace or (root or find_root(Path.cwd()),)
         try:
             investigator.start()
             debuggee = await interrupts.interruptible(_attached(attach))
-            try:
-                event = await interrupts.interruptible(_event(debuggee, ui, now))
-                await _deal_with(event, stops, ui, now)
-            finally:
-                await debuggee.close()
-            report.exit_status = _decide(stops, ui, report)
+            async with watched("attach", settings, folders, "an attached program") as investigator.watched:
+                try:
+                    event = await interrupts.interruptible(_event(debuggee, ui, now))
+                    await _deal_with(event, stops, ui, now)
+                finally:
+                    await debuggee.close()
+                report.exit_status = _decide(stops, ui, report)
+                if report.exit_status == exit_status.APPLIED:
+                    investigator.watched.wrote_fix()
         except Interrupted:
             ui.note("detached; the program goes on.")
         finally:

@@ -10,11 +10,14 @@ from dap_agent.cli.interrupts import Interrupted, Interrupts
 from dap_agent.cli.json_report import Report
 from dap_agent.cli.settings import Settings
 from dap_agent.cli.ui import Ui
+from dap_agent.control.work import Work
 from dap_agent.errors import DapAgentError
 
 if TYPE_CHECKING:
     from dap_agent.agent.journal import Journal
     from dap_agent.agent.outcome import Outcome
+    from dap_agent.agent.progress import Progress
+    from dap_agent.control.watched import Watched
     from dap_agent.fixes.workspace import Workspace
     from dap_agent.models.base import Backend
     from dap_agent.session.api import StoppedProgram
@@ -26,6 +29,8 @@ NO_MODEL = (
     "in [tool.dap-agent] of pyproject.toml: anthropic:NAME (key in ANTHROPIC_API_KEY), openai:NAME (key in "
     "OPENAI_API_KEY), or local:URL for a server of your own."
 )
+
+_ENDED = "The investigation was ended."
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,8 @@ class Investigator:
         ui: told of everything.
         report: gets the outcome.
         interrupts: Ctrl-C ends an investigation.
+
+    `watched` may be set to what tells others of it.
     """
 
     def __init__(
@@ -64,6 +71,7 @@ class Investigator:
         report: Report,
         interrupts: Interrupts,
     ) -> None:
+        self.watched: Watched | None = None
         self._settings = settings
         self._root = root
         self._program = program
@@ -175,6 +183,9 @@ class Investigator:
             cwd=str(self._program.cwd if self._program else Path.cwd()),
         )
         self._report.journal = journal.path
+        work = Work(journal.id, "autodebug", "", backend.name, program.snapshot, workspace, journal)
+        if self.watched is not None:
+            self.watched.begin(work)
         self._ui.note(f"{backend.name} investigates (Ctrl-C ends the investigation)")
         try:
             outcome = await self._interrupts.interruptible(
@@ -188,17 +199,26 @@ class Investigator:
                         budget=self._budget,
                         journal=journal,
                         allow_evaluate=self._settings.allow_evaluate,
-                        on_progress=self._ui.progress,
+                        on_progress=self._progress,
                     ),
                 )
             )
-        except BaseException:
+        except BaseException as error:
             journal.close()
+            if self.watched is not None:
+                self.watched.finish(None, error.message if isinstance(error, DapAgentError) else _ENDED)
             raise
         self._ui.idle()
         self._report.outcome = outcome
+        if self.watched is not None:
+            self.watched.finish(outcome)
         self._spend(outcome)
         return Finding(outcome, journal, workspace)
+
+    def _progress(self, event: "Progress") -> None:
+        self._ui.progress(event)
+        if self.watched is not None:
+            self.watched.step(event)
 
     def _spend(self, outcome: "Outcome") -> None:
         """Take what an investigation used from the run's budget; without enough left there is no further one."""

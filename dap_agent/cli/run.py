@@ -15,10 +15,12 @@ from dap_agent.cli.rerun import Input, Rerun
 from dap_agent.cli.settings import Fix, Settings
 from dap_agent.cli.stops import Stops, apply, decided
 from dap_agent.cli.ui import Ui
+from dap_agent.cli.watching import watched
 from dap_agent.control import render
 from dap_agent.session.launch import Debuggee, Ended, ProgramCommand, Stopped, StopRules
 
 if TYPE_CHECKING:
+    from dap_agent.control.watched import Watched
     from dap_agent.session.snapshot import Snapshot
 
 Launch = Callable[..., Awaitable[Debuggee]]
@@ -74,7 +76,9 @@ async def run(
         work = _Run(settings, program, ui, report, interrupts, investigator, launch, decided(settings, ui, unasked))
         try:
             investigator.start()
-            report.exit_status = await work.all()
+            folders = settings.workspace or (root,)
+            async with watched("run", settings, folders, " ".join(program.argv)) as investigator.watched:
+                report.exit_status = await work.all()
         except asyncio.CancelledError:
             if interrupts.ended_by is None:
                 raise
@@ -121,6 +125,7 @@ class _Run:
                 return exit_status.CRASHED
             if not stops.approved or not apply(finding, self._ui, self._report):
                 return exit_status.PROPOSED
+            self._told(lambda watched: watched.wrote_fix())
             return await self._again(stdin, finding)
         finally:
             stops.close()
@@ -136,15 +141,21 @@ class _Run:
                             await stops.met(stopped.program, child=stopped.is_child)
                         finally:
                             await stopped.resume()
+                            self._told(lambda watched: watched.resumed_after())
                     case Ended() as ended:
                         for failure in ended.failures:
                             self._ui.note(failure, "bad")
                         for crash in ended.crashes:
                             await stops.met(crash, ended=True)
+                        self._told(lambda watched: watched.over())
                         return _status(ended)
         finally:
             self._interrupts.program = None
             await debuggee.close()
+
+    def _told(self, what: "Callable[[Watched], None]") -> None:
+        if self._investigator.watched is not None:
+            what(self._investigator.watched)
 
     async def _again(self, stdin: Input, finding: Finding) -> int:
         self._ui.note("running the program again.")

@@ -54,6 +54,8 @@ class Stops:
             ended: the process has ended already.
         """
         snapshot = program.snapshot
+        if self._investigator.watched is not None:
+            self._investigator.watched.met(snapshot, ended=ended)
         has_proposal = self.finding is not None and self.finding.outcome.proposal is not None
         if not self._report.stops:
             self._report.crash = snapshot

@@ -11,10 +11,12 @@ from typing import Any
 
 from lsprotocol import types as lsp
 
+from dap_agent.cli import exit_status
 from dap_agent.control import kept, registry
 from dap_agent.testing import ModelServer, Stall
 
 from ..control.test_console_debugpy import LOOK, PROPOSE, TITLE
+from ..endtoend.conftest import ROOT, Trace
 from ..proxy.fakes import run
 from .lsp_editor import NEOVIM, VSCODE, editor
 
@@ -272,3 +274,33 @@ def test_an_explanation_is_shown_when_it_is_there(session: Any) -> None:
                 await client.leave()
 
     run(main)
+
+
+def test_a_run_of_the_command_line_can_be_looked_at(session: Any, trace: Trace) -> None:
+    """Its investigation is seen and not driven; the fix that it has written stays known."""
+
+    async def main() -> None:
+        async with editor(session.root) as ed:
+            ed.open(orders(session))
+            model = session.script(LOOK, PROPOSE)
+            words = ("run", "--model", model, "--fix", "auto", str(session.root / "shop/main.py"))
+            running = trace.start(*words, environment={"PYTHONPATH": f"{ROOT}:{session.root}"}, cwd=session.root)
+            cancel = await ed.lens(orders(session), "Investigating")
+            (entry,) = registry.entries()
+            assert (entry.kind, entry.workspace) == ("run", (str(session.root),))
+            refused = await ed.do(cancel)
+            assert "run by dap-agent in a terminal" in refused["message"]
+            await asyncio.to_thread(running.wait)
+            assert running.returncode == exit_status.FIXED
+            await ed.lens(orders(session), f"Fix applied: {TITLE} (undo)")
+            report = await ed.do(await ed.lens(orders(session), "Explain"))
+            assert "**proved**" in report["markdown"]
+            ed.type(orders(session), orders(session).read_text())  # the editor has read it again
+            assert (await ed.do(await ed.lens(orders(session), "Fix applied")))["ok"]
+            assert "or 0" not in orders(session).read_text()
+            assert not (session.root / "tests/test_gift.py").exists()
+            assert registry.entries() == []
+        trace.assert_nothing_is_left()
+        trace.end()
+
+    run(main, timeout=60)
