@@ -43,7 +43,8 @@ note('keys', made.dapAgent)
 note('own keys', mine.dapAgent)
 note('rest kept', made.env == mine.env and made.name == 'x')
 local off, foreign = { type = 'python', dapAgent = false }, { type = 'go' }
-note('untouched', configured(off) == off and configured(foreign) == foreign)
+local called = { type = 'python', dapAgent = function() end }
+note('untouched', configured(off) == off and configured(foreign) == foreign and configured(called) == called)
 dap.defaults.debugpy.exception_breakpoints = { 'raised' }
 note('own filters', configured({ type = 'debugpy' }).dapAgent.unhandled)
 dap.defaults.fallback.exception_breakpoints = 'default'

@@ -27,6 +27,7 @@ def test_from_an_exception_to_a_program_that_ends_well(nvim: Neovim, root: Path,
     assert "or 0" in text
     assert (notes["buffer"], notes["modified"]) == (text, False)
     assert notes["answer"][-1] == "The gift has no price."
+    assert "The running program has the new code (total)." in notes["applied"]
     assert notes["focus"] is True
     assert "fix applied: A line without a price is free" in notes["told"]
     assert notes["output"].strip() == "sum 3.5"

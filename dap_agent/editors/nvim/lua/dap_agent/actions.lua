@@ -139,7 +139,10 @@ function M.apply(options)
     local buffer = buffer_of(file.path)
     if buffer and vim.bo[buffer].modified then
       local name = vim.fn.fnamemodify(file.path, ':~:.')
-      return say.error(('%s has changes that are not saved, so the fix was not written: save it (:write) first.'):format(name))
+      local way = require('dap_agent.lsp').client() and ', or take the fix as a code action, which keeps them' or ''
+      return say.error(
+        ('%s has changes that are not saved, so the fix was not written: save it (:write) first%s.'):format(name, way)
+      )
     end
   end
   if not fix.proved and not unproved then

@@ -119,6 +119,9 @@ function M.register(dap)
     if adapter and not ours[adapter] then
       dap.adapters[kind] = wrap(adapter)
     end
+    if type(configuration.dapAgent) == 'function' then
+      return configuration -- nvim-dap calls it, before or after us
+    end
     local keys = keys_of(configuration, dap)
     return next(keys) and vim.tbl_extend('force', {}, configuration, { dapAgent = keys }) or configuration
   end

@@ -6,6 +6,9 @@ local M = {}
 --- Registers listeners and nothing else: no key maps, and nothing is asked of a model without a command of the user's.
 ---@param options? dap_agent.Options
 function M.setup(options)
+  if vim.fn.has('nvim-0.11') == 0 then
+    return require('dap_agent.say').error('Neovim 0.11 or newer is needed, so nothing goes through dap-agent.')
+  end
   if not require('dap_agent.config').set(options) then
     return
   end
