@@ -29,6 +29,7 @@ export const NEXT_WAIT = 10_000;
 export class Relay {
   private readonly server = net.createServer((socket) => this.serve(socket));
   private child: ChildProcess | undefined;
+  private client: net.Socket | undefined;
   private timer: NodeJS.Timeout | undefined;
 
   private constructor(
@@ -68,12 +69,36 @@ export class Relay {
   }
 
   private serve(socket: net.Socket): void {
-    if (this.child !== undefined) {
+    socket.on("error", () => undefined); // its "close" says enough
+    if (this.client !== undefined) {
       socket.destroy();
       return;
     }
+    this.client = socket;
+    socket.once("close", () => {
+      this.client = undefined;
+      this.rest();
+    });
     clearTimeout(this.timer);
     socket.setNoDelay(true);
+    if (this.child === undefined) {
+      this.start(socket);
+    } else {
+      this.child.once("close", () => this.start(socket)); // a restart comes before the last one's adapter has ended
+    }
+  }
+
+  /** Close some time after the last client and its adapter have gone. */
+  private rest(): void {
+    if (this.server.listening && this.client === undefined && this.child === undefined) {
+      this.closeAfter(NEXT_WAIT);
+    }
+  }
+
+  private start(socket: net.Socket): void {
+    if (socket.destroyed) {
+      return this.rest();
+    }
     const { file, args, env, cwd } = this.command;
     const child = spawn(file, args, { env, cwd, stdio: ["pipe", "pipe", "pipe"] });
     this.child = child;
@@ -85,7 +110,10 @@ export class Relay {
       lines = parts.pop() ?? "";
       parts.forEach((line) => this.events.said(line));
     });
-    child.on("error", (error) => this.events.failed(`${file} cannot be started: ${error.message}`));
+    child.on("error", (error) => {
+      spoke = true; // this says more than a status
+      this.events.failed(`${file} cannot be started: ${error.message}`);
+    });
     child.on("close", (code) => {
       if (lines !== "") {
         this.events.said(lines);
@@ -95,12 +123,10 @@ export class Relay {
       }
       this.child = undefined;
       socket.end();
-      if (this.server.listening) {
-        this.closeAfter(NEXT_WAIT);
-      }
+      this.rest();
     });
     // either side may go first: the other one's end is what it is told
-    socket.on("error", () => child.stdin.end());
+    socket.on("close", () => child.stdin.end());
     child.stdin.on("error", () => socket.destroy());
     socket.pipe(child.stdin);
     child.stdout.pipe(socket);
