@@ -103,6 +103,16 @@ def test_options_adapters_command_help_and_health(nvim: Neovim, root: Path, tmp_
     assert (notes["sessions"], notes["clients"]) == (0, 0)
 
 
+def test_it_runs_the_dap_agent_that_it_came_with(nvim: Neovim, tmp_path: Path) -> None:
+    package = tmp_path / "env/lib/python3.12/site-packages/dap_agent/editors/nvim"
+    shutil.copytree(PLUGIN, package)
+    assert nvim.run("installed.lua", cwd=tmp_path, plugin=str(package))["command"] == ["dap-agent"]
+    program = tmp_path / "env/bin/dap-agent"
+    program.parent.mkdir()
+    program.touch(0o755)
+    assert nvim.run("installed.lua", cwd=tmp_path, plugin=str(package))["command"] == [str(program)]
+
+
 def test_path_nvim_prints_the_folder(capfd: pytest.CaptureFixture[str]) -> None:
     subprocess.run([sys.executable, "-m", "dap_agent", "path", "nvim"], check=True)
     assert capfd.readouterr().out == f"{PLUGIN}\n"
