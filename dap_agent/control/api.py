@@ -154,7 +154,8 @@ async def _restart(sharing: "Sharing", _: Mapping[str, Any]) -> Mapping[str, Any
 
 async def _restart_frame(sharing: "Sharing", params: Mapping[str, Any]) -> Mapping[str, Any]:
     power = _power(sharing.assistant, "restart_frame", "Frames cannot be restarted here; restart the program instead.")
-    return {"result": await power(params.get("frame", 0))}
+    found = await power(params.get("frame", 0))
+    return {"result": found.to_json() if hasattr(found, "to_json") else found}
 
 
 async def _report(sharing: "Sharing", _: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -74,7 +74,7 @@ def keep(root: Path, session: str, snapshot: "Snapshot", stop: dict[str, Any], w
     """
     from dap_agent.control.markdown import report
     from dap_agent.fixes.undo_record import write_durably
-    from dap_agent.session.redaction import mask_json, mask_known
+    from dap_agent.session.redaction import mask_json, mask_known, mask_snapshot
 
     fix = None
     if work is not None and work.proposes and work.outcome is not None and work.outcome.proposal is not None:
@@ -91,7 +91,7 @@ def keep(root: Path, session: str, snapshot: "Snapshot", stop: dict[str, Any], w
         "root": str(root),
         "session": session,
         "stop": mask_json({**stop, "current": False}),
-        "snapshot": snapshot.data,  # masked where it was taken
+        "snapshot": mask_snapshot(snapshot.data),
         "report": report(snapshot, work),
         "fix": fix,
     }

@@ -26,8 +26,10 @@ def report(snapshot: "Snapshot", work: "Work | None" = None, *, explanation: str
         work: the investigation of it, if there was one.
         explanation: the answer to a question about it.
     """
-    from dap_agent.session.redaction import mask_text
+    from dap_agent.session.redaction import mask_snapshot, mask_text
+    from dap_agent.session.snapshot import Snapshot
 
+    snapshot = Snapshot(mask_snapshot(snapshot.data))
     head = one_line(snapshot.headline.split("\n")[0])
     parts = [f"# {prose(clip(head, 200))}", _where(snapshot)]
     if work is not None and work.failure is not None:

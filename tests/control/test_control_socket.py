@@ -14,10 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dap_agent.control import api, jsonrpc, kept, registry, server
+from dap_agent.control import api, jsonrpc, kept, registry, server, views
 from dap_agent.control.client import ControlClient, Refused, SessionGone
 from dap_agent.control.sharing import Sharing
+from dap_agent.session import redaction
 from dap_agent.session.paths import private_dir, runtime_dir
+from dap_agent.session.snapshot import Snapshot
 
 from .control_schema import validator
 from .messages_schema import schema
@@ -233,6 +235,26 @@ async def test_clients_that_die_or_never_read_disturb_nobody(
         assert (await good.until("progress", kind="end", id=begun["id"]))["text"] == "Because."
         assert "## Explanation\n\nBecause." in (await good.ask("report"))["markdown"]
         await good.client.close()
+
+
+def test_what_is_kept_is_masked(data: Any, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    secret = "kV9-unseen-77121"
+    monkeypatch.setenv("SHOP_API_KEY", secret)
+    redaction.forget_environment()
+    data["exception"]["message"] = f"refused: {secret}"
+    data["frames"][0]["locals"].append({"name": "api_key", "value": {"type": "str", "text": f"'{secret}'"}})
+    data["frames"][0]["source"] = {"first_line": 13, "lines": [f"call('{secret}')"]}
+    stop = views.stop(Snapshot(data), thread_id=1, current=True)
+    kept.keep(root, "s", Snapshot(data), stop, None)
+    path = next(kept.folder().glob("*.json"))
+    assert secret not in path.read_text()
+    (left,) = kept.all_kept()
+    assert redaction.mask() in left.report
+    assert not left.stop["current"]
+    path.write_text(path.read_text().replace('"format": 1', '"format": 2'))
+    (kept.folder() / "other.json").write_text("{")
+    assert kept.all_kept() == []
+    redaction.forget_environment()
 
 
 async def test_powers_that_a_session_does_not_have(world: Any) -> None:
