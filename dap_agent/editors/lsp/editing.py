@@ -5,6 +5,7 @@ here, with a record for `dap-agent undo`. The program is told when all of them a
 """
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
@@ -86,7 +87,12 @@ class Editing:
             closed = [file for file in fix.files if file not in opened]
             writes = await asyncio.to_thread(_plan, closed, back=False)
             await self._change(opened, f"dap-agent: {fix.title}", back=False, edited=edited)
-            await asyncio.to_thread(_write, fix, writes, fix.title)
+            try:
+                await asyncio.to_thread(_write, fix, writes, fix.title)
+            except DapAgentError:
+                with contextlib.suppress(DapAgentError):  # what it says is less than why the files were not written
+                    await self._change(opened, f"dap-agent: undo {fix.title}", back=True, edited=False)
+                raise
             paths = [file.path for file in opened]
             saved = await self._saved(paths, self._applied(session, fix, then))
             return {"applied": True, "saved": saved, "files": [file.path for file in fix.files]}

@@ -16,11 +16,11 @@ from dap_agent import __version__
 from dap_agent.control import failure
 from dap_agent.editors.lsp import offers, reports
 from dap_agent.editors.lsp.editing import Editing, Then, read
-from dap_agent.editors.lsp.merging import edits
 from dap_agent.editors.lsp.offers import Document
 from dap_agent.editors.lsp.progress import Shown
 from dap_agent.editors.lsp.sessions import Sessions
 from dap_agent.editors.lsp.state import Session, real
+from dap_agent.editors.lsp.workspace_edits import Label, build
 from dap_agent.errors import DapAgentError
 
 NAME = "dap-agent"
@@ -308,43 +308,15 @@ class Server:
         return Document(path, document.source, await asyncio.to_thread(read, path))
 
     def _edit(self, texts: Mapping[str, str], label: str, *, confirm: bool, proved: bool) -> lsp.WorkspaceEdit | None:
-        """The edit that changes open buffers to *texts*, as the client can take it."""
-        workspace = self._server.client_capabilities.workspace
-        can = workspace.workspace_edit if workspace is not None else None
-        annotated = confirm and can is not None and can.change_annotation_support is not None
-        width = self._server.workspace.position_codec.client_num_units
-        plain: dict[str, list[lsp.TextEdit]] = {}
-        for path, wanted in texts.items():
-            uri = self._uri(path)
-            if uri is None:
-                continue
-            now = self._server.workspace.text_documents[uri].source
-            made = edits(now, wanted, width)
-            if made:
-                plain[uri] = [lsp.TextEdit(range=_range(*_span(one)), new_text=one.text) for one in made]
-        if not plain:
-            return None
-        if can is None or not (can.document_changes or annotated):
-            return lsp.WorkspaceEdit(changes=plain)
-        documents = []
-        for uri, made_edits in plain.items():
-            version = self._server.workspace.text_documents[uri].version
-            given: list[lsp.TextEdit | lsp.AnnotatedTextEdit | lsp.SnippetTextEdit] = [*made_edits]
-            if annotated:
-                given = [lsp.AnnotatedTextEdit("fix", one.range, one.new_text) for one in made_edits]
-            documents.append(
-                lsp.TextDocumentEdit(
-                    text_document=lsp.OptionalVersionedTextDocumentIdentifier(uri=uri, version=version), edits=given
-                )
-            )
-        annotations = None
-        if annotated:
-            proof = (
-                "proved: its regression test fails on the old code and passes on the new" if proved else "not proved"
-            )
-            annotation = lsp.ChangeAnnotation(label=label, needs_confirmation=True, description=proof)
-            annotations = {"fix": annotation}
-        return lsp.WorkspaceEdit(document_changes=documents, change_annotations=annotations)
+        documents = self._server.workspace.text_documents
+        wanted = {uri: text for path, text in texts.items() if (uri := self._uri(path)) is not None}
+        return build(
+            self._server.client_capabilities,
+            {uri: documents[uri] for uri in wanted},
+            wanted,
+            self._server.workspace.position_codec.client_num_units,
+            Label(label, confirm, proved),
+        )
 
     def _start(self, work: Coroutine[Any, Any, Any]) -> None:
         task = asyncio.get_running_loop().create_task(_quiet(work))
@@ -360,18 +332,8 @@ async def _quiet(work: Coroutine[Any, Any, Any]) -> None:
         print(f"dap-agent lsp: {error}", file=sys.stderr)
 
 
-def _span(edit: Any) -> tuple[int, int, int, int]:
-    return edit.start, edit.start_column, edit.end, edit.end_column
-
-
-def _range(start: int, start_column: int, end: int, end_column: int) -> lsp.Range:
-    return lsp.Range(
-        start=lsp.Position(line=start, character=start_column), end=lsp.Position(line=end, character=end_column)
-    )
-
-
 def _line(line: int) -> lsp.Range:
-    return _range(line, 0, line, 0)
+    return lsp.Range(start=lsp.Position(line=line, character=0), end=lsp.Position(line=line, character=0))
 
 
 def make() -> LanguageServer:

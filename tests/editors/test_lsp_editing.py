@@ -1,0 +1,202 @@
+"""A fix put into buffers and files, over an editor and a session by hand."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dap_agent.control.client import SessionGone
+from dap_agent.editors.lsp import editing
+from dap_agent.editors.lsp.editing import Editing
+from dap_agent.editors.lsp.state import Fix, FixFile, Session, Stop
+from dap_agent.errors import DapAgentError
+from dap_agent.fixes import applying
+from dap_agent.fixes.failures import ApplyError
+
+OLD, NEW = "a = 1\nb = 2\nc = 3\n", "a = 1\nb = 20\nc = 3\n"
+
+
+class Hand:
+    """An editor, and the sessions that it asks."""
+
+    def __init__(self) -> None:
+        self.buffers: dict[str, str] = {}
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+        self.said: list[str] = []
+        self.saves = False
+        self.refuses = ""
+        self.takes: Callable[[str], str] = lambda text: text
+        self._event = asyncio.Event()
+
+    def text(self, path: str) -> str | None:
+        return self.buffers.get(path)
+
+    def type(self, path: str, text: str) -> None:
+        self.buffers[path] = text
+        self.wake()
+
+    def wake(self) -> None:
+        self._event.set()
+        self._event = asyncio.Event()
+
+    async def edit(self, texts: Mapping[str, str], label: str) -> None:
+        for path, text in texts.items():
+            self.type(path, self.takes(text))
+
+    async def next_change(self) -> None:
+        await self._event.wait()
+
+    async def save(self, paths: Sequence[str]) -> bool:
+        for path in paths if self.saves else ():
+            Path(path).write_text(self.buffers[path])
+        return self.saves
+
+    def say(self, text: str, *, error: bool = False) -> None:
+        self.said.append(text)
+
+    async def ask(self, session: Session, method: str, **params: Any) -> dict[str, Any]:
+        self.asked.append((method, params))
+        if self.refuses == method:
+            raise SessionGone("The debug session has ended.")
+        return {}
+
+
+class World:
+    """A workspace with a fix of two files and a test."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        (root / "pyproject.toml").touch()
+        self.one, self.other, self.test = (str(root / name) for name in ("one.py", "other.py", "test_it.py"))
+        Path(self.one).write_text(OLD)
+        Path(self.other).write_text(OLD)
+        files = (
+            FixFile(self.one, OLD, NEW),
+            FixFile(self.other, OLD, NEW),
+            FixFile(self.test, None, "def test(): ...\n"),
+        )
+        stop = Stop(self.one, 1, "E", ((3, self.one, 1),), current=True)
+        self.fix = Fix("f", "A fix", str(root), True, False, files, stop)
+        self.session = Session("s", True, "stopped", (str(root),), stop, None, self.fix)
+        self.done = replace(self.session, fix=replace(self.fix, applied=True))
+        self.hand = Hand()
+        self.editing = Editing(self.hand, self.hand)  # type: ignore[arg-type]
+
+    def files(self) -> tuple[str | None, ...]:
+        paths = [Path(path) for path in (self.one, self.other, self.test)]
+        return tuple(path.read_text() if path.exists() else None for path in paths)
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Callable[[], World]:
+    return lambda: World(tmp_path.resolve())
+
+
+APPLIED = (NEW, NEW, "def test(): ...\n")
+NOTED = ("applied", {"proposal": "f", "written": True})
+
+
+async def test_nothing_is_open(make: Any) -> None:
+    w = make()
+    assert await w.editing.apply(w.session, "frame") == {
+        "applied": True,
+        "saved": True,
+        "files": [w.one, w.other, w.test],
+    }
+    assert w.files() == APPLIED
+    assert w.hand.asked == [NOTED, ("restartFrame", {"frame": 3})]
+    with pytest.raises(DapAgentError, match="applied already"):
+        await w.editing.apply(w.done, "nothing")
+    await w.editing.undo(w.done)
+    # by hand the session does not take it back: the record is its own to take
+    assert [method for method, _ in w.hand.asked[2:]] == ["undo", "applied"]
+
+
+async def test_what_is_open_is_changed_in_the_editor_and_the_rest_here(make: Any) -> None:
+    w = make()
+    w.hand.type(w.one, OLD + "# typed\n")
+    result = await w.editing.apply(w.session, "program")
+    assert not result["saved"]
+    assert (w.hand.buffers[w.one], w.files()) == (NEW + "# typed\n", (OLD, *APPLIED[1:]))
+    assert w.hand.asked == []
+    assert w.editing.awaited == (w.one,)
+    assert w.hand.said == ["Save one.py: then the program and the tests have it, too."]
+    Path(w.one).write_text(w.hand.buffers[w.one])
+    w.hand.wake()
+    while len(w.hand.said) < 2:
+        await asyncio.sleep(0.005)  # a thread reads the file
+    assert w.hand.asked == [NOTED, ("restart", {})]
+    await w.editing.close()
+
+
+async def test_the_session_ends_between_the_buffers_and_the_files(make: Any) -> None:
+    w = make()
+    w.hand.type(w.one, OLD)
+    w.hand.saves, w.hand.refuses = True, "applied"
+    await w.editing.apply(w.session, "nothing")
+    assert w.files() == APPLIED
+    over = replace(w.done, live=False)
+    await w.editing.undo(over)  # from the record, and in the buffer
+    assert w.hand.buffers[w.one] == OLD
+    assert w.files() == (OLD, OLD, None)
+    with pytest.raises(DapAgentError, match="debug session has ended"):
+        await w.editing.apply(replace(over, fix=w.fix), "frame")
+
+
+@pytest.mark.parametrize("where", ["open", "closed", "test"])
+async def test_a_fix_that_does_not_fit_changes_nothing(make: Any, where: str) -> None:
+    w = make()
+    w.hand.type(w.one, OLD)
+    if where == "open":
+        w.hand.type(w.one, OLD.replace("b = 2", "b = 3"))
+    else:
+        Path(w.other if where == "closed" else w.test).write_text("x = 1\n")
+    before = w.files(), dict(w.hand.buffers)
+    with pytest.raises(DapAgentError, match="has changed where the fix changes it"):
+        await w.editing.apply(w.session, "nothing")
+    assert (w.files(), w.hand.buffers) == before
+
+
+async def test_files_that_cannot_be_written_leave_the_buffers_as_they_were(
+    make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    w = make()
+    w.hand.type(w.one, OLD)
+
+    def fails(*_: Any, **__: Any) -> None:
+        raise ApplyError("Nothing was changed: the disk is full.")
+
+    monkeypatch.setattr(applying, "apply", fails)
+    with pytest.raises(DapAgentError, match="disk is full"):
+        await w.editing.apply(w.session, "nothing")
+    assert (w.hand.buffers[w.one], w.files()) == (OLD, (OLD, OLD, None))
+
+
+async def test_an_editor_that_lies_or_does_something_else(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(editing, "PATIENCE", 0.05)
+    w = make()
+    for takes in (lambda text: OLD, lambda text: "garbage\n"):
+        w.hand.type(w.one, OLD)
+        w.hand.takes = takes
+        with pytest.raises(DapAgentError, match="has not made the change"):
+            await w.editing.apply(w.session, "nothing")
+        assert w.files() == (OLD, OLD, None)
+    with contextlib.suppress(KeyError):
+        del w.hand.buffers[w.one]
+    w.hand.type(w.one, OLD)
+    with pytest.raises(DapAgentError, match="has not made the change"):
+        await w.editing.apply(w.session, "nothing", edited=True)  # it said it would, and has not
+
+
+async def test_without_a_fix_and_with_one_of_others(make: Any) -> None:
+    w = make()
+    with pytest.raises(DapAgentError, match="no fix to apply"):
+        await w.editing.apply(replace(w.session, fix=None), "nothing")
+    with pytest.raises(DapAgentError, match="not applied"):
+        await w.editing.undo(w.session)
+    with pytest.raises(DapAgentError, match="has not written this fix itself"):
+        await w.editing.undo(replace(w.done, fix=replace(w.done.fix, files=())))
