@@ -122,7 +122,8 @@ def _put(
             continue
         seen.add((each.name, each.outcome))
         notes = busy.get(each.name, []) if each.outcome == "swapped" else []
-        reason = "; ".join([*([each.reason] if each.reason else []), *dict.fromkeys(notes)])
+        reasons = [each.reason] if each.reason and each.outcome not in ("added", "removed") else []
+        reason = "; ".join([*reasons, *dict.fromkeys(notes)])
         told["functions" if each.function else "names"].append(
             {"name": each.name, "outcome": each.outcome, "reason": secrets.mask_text(reason)}
         )

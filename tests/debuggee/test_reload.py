@@ -92,7 +92,7 @@ def test_a_text_is_compared_with_what_was_put_in_before(every_python: Path, fold
     assert "[None, 'it does not compile: " in errors and errors.endswith(", None]")
     assert found["told"] == {
         "f": "swapped: ",
-        "g": "removed: removed",
+        "g": "removed: ",
         "N": "refused: the program itself has changed its value since, which it keeps",
     }
 
