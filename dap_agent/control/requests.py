@@ -72,6 +72,17 @@ REQUESTS = (
         example={"id": "1a2b3c4d"},
     ),
     Request("undo", "Take back the last fix that was applied in the workspace.", {}),
+    Request("texts", "The texts of the newest fix's files, before and after it, not masked.", {}),
+    Request(
+        "applied",
+        "Tell that the client has written the newest fix to the files itself, or has taken it back.",
+        {
+            "id": {**_TEXT, "description": "the fix that is meant"},
+            "written": {"type": "boolean", "description": "false: it was taken back"},
+        },
+        ("id", "written"),
+        {"id": "1a2b3c4d", "written": True},
+    ),
 )
 NAMES = tuple(PREFIX + request.name for request in REQUESTS)
 
@@ -144,6 +155,21 @@ async def _undo(assistant: Assistant, _: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+async def _texts(assistant: Assistant, _: Mapping[str, Any]) -> dict[str, Any]:
+    from dap_agent.control.views import file_texts
+
+    work = assistant.proposed
+    if work is None or work.outcome is None or work.outcome.changes is None:
+        raise DapAgentError("There is no fix. Ask for one: dapAgent/autodebug.")
+    texts = await asyncio.to_thread(file_texts, work.outcome.changes)
+    return {"id": work.id, "files": [{"path": path, **both} for path, both in texts.items()]}
+
+
+async def _applied(assistant: Assistant, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    work = await assistant.wrote(arguments["id"], written=arguments["written"])
+    return {"id": work.id, "applied": bool(work.applied)}
+
+
 _ANSWERS: dict[str, Callable[[Assistant, Mapping[str, Any]], Awaitable[dict[str, Any]]]] = {
     "status": _status,
     "snapshot": _snapshot,
@@ -152,4 +178,6 @@ _ANSWERS: dict[str, Callable[[Assistant, Mapping[str, Any]], Awaitable[dict[str,
     "cancel": _cancel,
     "apply": _apply,
     "undo": _undo,
+    "texts": _texts,
+    "applied": _applied,
 }

@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -335,6 +336,27 @@ async def test_requests_in_their_order(session: Any, model: Any, data: Any) -> N
     assert (await s.ask("dapAgent/status"))["body"]["proposal"]["applied"]
     assert (await s.ask("dapAgent/undo"))["body"]["removed"] == applied["files"][1:]
     assert (await s.ask("dapAgent/snapshot"))["body"]["snapshot"] == data
+    await s.close()
+
+
+async def test_an_editor_that_puts_the_fix_into_its_buffers_itself(session: Any, model: Any, data: Any) -> None:
+    s = session()
+    s.messages.ready("scripted:test")
+    s.world.guest.stops(data)
+    assert "no fix" in (await s.ask("dapAgent/texts"))["message"]
+    s.world.turns(model.calls(("frame", {"number": 0}), text="?"), model.calls(model.fix(), text="!"))
+    await s.ask("dapAgent/autodebug")
+    await s.ended()
+    found = (await s.ask("dapAgent/texts"))["body"]
+    orders, test = sorted(found["files"], key=lambda file: file["path"])
+    path = s.world.root / "shop/orders.py"
+    assert (orders["path"], orders["oldText"], test["oldText"]) == (str(path), path.read_text(), None)
+    path.write_text(orders["newText"])
+    Path(test["path"]).write_text(test["newText"])
+    assert (await s.ask("dapAgent/applied", {"id": "another", "written": True}))["success"] is False
+    body = (await s.ask("dapAgent/applied", {"id": found["id"], "written": True}))["body"]
+    assert body == {"id": found["id"], "applied": True}
+    assert (await s.ask("dapAgent/status"))["body"]["proposal"]["applied"] is True
     await s.close()
 
 
