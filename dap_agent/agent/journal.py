@@ -33,7 +33,8 @@ class JournalError(DapAgentError):
 class Journal:
     """One investigation's file, open for appending.
 
-    The record `end` closes the investigation; `applied` and `rerun` may follow it, since the user decides later.
+    The record `end` closes the investigation; `applied`, `continued` and `rerun` may follow it, since the user decides
+    later.
 
     Args:
         path: the file.
@@ -132,6 +133,10 @@ class Journal:
             usage = Usage().to_json()
             zero = {"verdict": None, "usage": usage, "cost": 0.0, "turns": 0, "seconds": 0.0}
             self.write("end", status="failed", explanation=why, **zero)
+
+    def continued(self, allowed: bool, text: str) -> None:
+        """Note what became of the call that was to be made again in the live program."""
+        self.write("continued", allowed=allowed, text=text)
 
     def rerun(self, exit_status: int, passed: bool) -> None:
         """Note how the program ended when it was run again."""
@@ -325,6 +330,8 @@ def _line(record: dict[str, Any]) -> str:
         text = f"{record['verdict']}: {record['summary']}"
     elif kind == "applied":
         text = ", ".join(record["files"])
+    elif kind == "continued":
+        text = str(record["text"])
     elif kind == "rerun":
         text = f"exit status {record['exit_status']}, {'passed' if record['passed'] else 'failed'}"
     elif kind == "end":

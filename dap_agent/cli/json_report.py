@@ -28,6 +28,7 @@ class Report:
         stops: the headlines of all stops, the first included.
         outcome: of the investigation, None if there was none.
         applied: the files a fix was written to, relative to the workspace.
+        continued: what became of `--continue`.
         rerun: how the program did after the fix.
         prompt: what `--show-prompt` printed.
         journal: the investigation's file.
@@ -41,6 +42,7 @@ class Report:
     stops: list[str] = field(default_factory=list)
     outcome: "Outcome | None" = None
     applied: tuple[str, ...] = ()
+    continued: dict[str, Any] | None = None
     rerun: dict[str, Any] | None = None
     prompt: str | None = None
     journal: Path | None = None
@@ -63,6 +65,7 @@ class Report:
             "verdict": None,
             "trial": outcome.trial.to_json() if outcome and outcome.trial else None,
             "applied": list(self.applied),
+            "continued": self.continued,
             "rerun": self.rerun,
             "usage": None,
             "cost": outcome.cost if outcome else None,

@@ -245,7 +245,9 @@ def _add_options(parser: argparse.ArgumentParser, command: str) -> None:
     for option in options_of(command):
         text = f"{option.help} (default: {option.default_words})".replace("%", "%%")
         if option.is_switch:
-            parser.add_argument(option.flag, action=argparse.BooleanOptionalAction, default=None, help=text)
+            parser.add_argument(
+                option.flag, dest=option.field, action=argparse.BooleanOptionalAction, default=None, help=text
+            )
         elif option.repeatable:
             parser.add_argument(option.flag, action="append", metavar=option.metavar, help=text)
         else:

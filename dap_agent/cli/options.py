@@ -121,7 +121,7 @@ class Option(NamedTuple):
     @property
     def field(self) -> str:
         """The name in `Settings` and in an argparse namespace."""
-        return self.name.replace("-", "_")
+        return "go_on" if self.name == "continue" else self.name.replace("-", "_")  # a word of Python's
 
     @property
     def flag(self) -> str:
@@ -131,7 +131,7 @@ class Option(NamedTuple):
     @property
     def variable(self) -> str:
         """`DAP_AGENT_MAX_TURNS`."""
-        return "DAP_AGENT_" + self.field.upper()
+        return "DAP_AGENT_" + self.name.replace("-", "_").upper()
 
     @property
     def key(self) -> str:
@@ -170,6 +170,16 @@ OPTIONS: tuple[Option, ...] = (
         "ask|auto|never",
         "what happens to a proposed fix: ask shows it and asks, auto applies it if it is proved, never only shows it",
         shown="ask on a terminal, else never; demo: else auto",
+    ),
+    Option(
+        "continue",
+        _truth,
+        False,
+        "",
+        "once a fix is applied, put it into the running program, which calls the failing function again and goes on; "
+        "where that can't be done it is run again from its start. Stops at raises (--stop-at-raise always)",
+        commands=("run",),
+        shown="off, the program is run again",
     ),
     Option(
         "python",

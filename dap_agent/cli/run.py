@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dap_agent.cli import exit_status, failure
+from dap_agent.cli.going_on import GoingOn
 from dap_agent.cli.interrupts import Interrupts
 from dap_agent.cli.investigator import Finding, Investigator
 from dap_agent.cli.json_report import Report
@@ -108,8 +109,12 @@ class _Run:
         self._interrupts = interrupts
         self._investigator = investigator
         self._launch = launch
-        self._rules = StopRules(settings.stop_at_raise, settings.ignore, settings.record)
+        # only there are the frames alive that could be restarted
+        at_raise = "always" if settings.go_on and settings.stop_at_raise == "auto" else settings.stop_at_raise
+        self._rules = StopRules(at_raise, settings.ignore, settings.record)
+        self._going_on = GoingOn(ui, report)
         self._fix = fix
+        self._stops_before = 0  # exceptions met before the program went on
 
     async def all(self) -> int:
         """First run, decision, application, second run; returns the exit status."""
@@ -123,9 +128,16 @@ class _Run:
             finding = stops.finding
             if finding is None or finding.outcome.proposal is None:
                 return exit_status.CRASHED
-            if not stops.approved or not apply(finding, self._ui, self._report):
+            going_on = self._going_on
+            if going_on.went_on:
+                going_on.over(finding, status, len(self._report.stops) - self._stops_before)
+                return status
+            if not going_on.tried:
+                if not stops.approved or not apply(finding, self._ui, self._report):
+                    return exit_status.PROPOSED
+                self._told(lambda watched: watched.wrote_fix())
+            elif not going_on.applied:
                 return exit_status.PROPOSED
-            self._told(lambda watched: watched.wrote_fix())
             return await self._again(stdin, finding)
         finally:
             stops.close()
@@ -139,6 +151,8 @@ class _Run:
                     case Stopped() as stopped:
                         try:
                             await stops.met(stopped.program, child=stopped.is_child)
+                            if self._settings.go_on and stops.approved and not self._going_on.tried:
+                                await self._go_on(stops, stopped)
                         finally:
                             await stopped.resume()
                             self._told(lambda watched: watched.resumed_after())
@@ -152,6 +166,13 @@ class _Run:
         finally:
             self._interrupts.program = None
             await debuggee.close()
+
+    async def _go_on(self, stops: "Stops", stopped: Stopped) -> None:
+        assert stops.finding is not None, "its fix is approved"
+        await self._going_on.after_fix(stopped.program, stops.finding)
+        self._stops_before = len(self._report.stops)
+        if self._going_on.applied:
+            self._told(lambda watched: watched.wrote_fix())
 
     def _told(self, what: "Callable[[Watched], None]") -> None:
         if self._investigator.watched is not None:

@@ -37,6 +37,7 @@ class Settings:
         stop_at_raise: see `session.launch.StopRules`.
         ignore: the same.
         record: the same.
+        go_on: `--continue`.
         pyproject: the file that was read for settings, if there was one.
     """
 
@@ -55,6 +56,7 @@ class Settings:
     ignore: tuple[str, ...]
     record: bool | None
     allow_evaluate: bool
+    go_on: bool = False
     pyproject: Path | None = None
 
 

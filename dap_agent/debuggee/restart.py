@@ -42,7 +42,7 @@ class Prepared(NamedTuple):
 
 
 def restart_frame(
-    stop: Stop, frame: int, rehearse: bool = True, limit: float = 5.0, dry: bool = False, ticket: str = ""
+    stop: Stop, frame: int, rehearse: bool = True, limit: float = 5.0, strict: bool = False, ticket: str = ""
 ) -> Dict[str, Any]:
     """Have frame *frame* call its function again, with the code that it has now, once the program is let go on.
 
@@ -50,7 +50,7 @@ def restart_frame(
         frame: its number in the snapshot.
         rehearse: first in a jailed copy; without that it is only looked at whether it can be done.
         limit: seconds that the call may take in the copy.
-        dry: do not prepare the live process for it.
+        strict: do it only if the call returns in the copy, or fails there of what a copy may not do.
         ticket: by which the rehearsal can be interrupted from outside.
 
     Returns:
@@ -72,12 +72,15 @@ def restart_frame(
                 stop, prepared.target, prepared.raiser, prepared.name, prepared.call, limit, ticket
             )
             told["notes"] += told["rehearsal"].pop("notes")
-            if told["rehearsal"]["ended"] in ("not reached", "timeout", "crashed"):
-                told["reason"] = "%s %s" % (told["rehearsal"]["summary"], _INSTEAD)
+            ended, summary = told["rehearsal"]["ended"], told["rehearsal"]["summary"]
+            if ended == "raised" and strict:
+                told["reason"] = "In the rehearsal, in a copy of the program, %s. %s" % (summary.rstrip("."), _INSTEAD)
                 return told
-        if not dry:
-            site.arm(prepared.target.frame, prepared.call)
-            _armed.append(site)
+            if ended in ("not reached", "timeout", "crashed"):
+                told["reason"] = "%s %s" % (summary, _INSTEAD)
+                return told
+        site.arm(prepared.target.frame, prepared.call)
+        _armed.append(site)
     except NotThere as error:
         text = str(error)
         told["reason"] = text if text.endswith(_INSTEAD) else "%s. %s" % (text.rstrip("."), _INSTEAD)

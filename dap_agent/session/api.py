@@ -95,7 +95,7 @@ class StoppedProgram(Protocol):
             See there; `session.trace.trace_text` makes a text of it.
         """
 
-    async def restart_frame(self, frame: int, limit: float = 5.0, *, dry: bool = False) -> "FrameRestart":
+    async def restart_frame(self, frame: int, limit: float = 5.0, *, strict: bool = False) -> "FrameRestart":
         """Have a frame call its function again, with the code that it has by then, as soon as the program goes on.
 
         It is rehearsed in a copy like that of a jailed `evaluate` first.
@@ -103,7 +103,7 @@ class StoppedProgram(Protocol):
         Args:
             frame: its number.
             limit: seconds for the call in the copy.
-            dry: rehearse only; the live program is not prepared.
+            strict: only if the call returns in the copy, or fails there of what a copy may not do.
         """
 
     async def until_over(self) -> str:

@@ -2,9 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dap_agent.session.rendering import clip, one_line
+
+if TYPE_CHECKING:
+    from dap_agent.session.api import StoppedProgram
 
 LIMIT = 5.0
 """Seconds that the call may take in the rehearsal."""
@@ -51,11 +54,6 @@ class FrameRestart:
         )
 
     @property
-    def passes(self) -> bool:
-        """Whether the call has returned in the rehearsal, or a copy may not do what it does."""
-        return self.allowed and self.ended in ("returned", "refused effect")
-
-    @property
     def text(self) -> str:
         """For the user: what happens, or why not."""
         if not self.allowed:
@@ -75,3 +73,32 @@ class FrameRestart:
             "summary": self.summary,
             "notes": list(self.notes),
         }
+
+
+_MOST = 8  # frames that are tried one after the other
+
+
+async def restart_innermost(program: "StoppedProgram", first: int | None = None) -> FrameRestart:
+    """Restart the innermost frame of the user's code that returns then, by its rehearsal.
+
+    Args:
+        first: number of the frame to begin with, those inside of it are left out; None: the innermost.
+
+    Returns:
+        Of that one; if there is none, the refusal that tells most: the first after a rehearsal, else the first. No
+        other frame is tried after one whose rehearsal has crashed, or taken too long.
+
+    Raises:
+        DapAgentError: the program could not be asked.
+    """
+    numbers = [int(frame["number"]) for frame in program.snapshot.frames if frame["user"]]
+    wanted = [number for number in numbers if first is None or number >= first]
+    refused: FrameRestart | None = None
+    for number in wanted[:_MOST] or [first or 0]:
+        found = await program.restart_frame(number, strict=True)
+        if found.allowed or found.ended in ("timeout", "crashed"):
+            return found
+        if refused is None or (found.ended and not refused.ended):
+            refused = found
+    assert refused is not None, "one was tried"
+    return refused

@@ -15,6 +15,7 @@ from dap_agent.proxy.options import ASSISTANT
 EXAMPLES: dict[str, tuple[str, str, Any]] = {
     "model": ("local:http://localhost:1", '"local:http://localhost:1"', "local:http://localhost:1"),
     "fix": ("auto", '"auto"', "auto"),
+    "continue": ("yes", "true", True),
     "python": (sys.executable, f'"{sys.executable}"', Path(sys.executable)),
     "json": ("-", '"-"', "-"),
     "show-prompt": ("yes", "true", True),
