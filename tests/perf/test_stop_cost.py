@@ -118,7 +118,7 @@ async def _ours(program: Path) -> dict[str, tuple[float, float]]:
     found = {}
 
     async def at_stop(stopped: Stopped) -> None:
-        target = stopped.program._target
+        target = stopped.program._asker
         for what, arguments in (("our snapshot", {}), ("with the locals of all frames", {"locals_of_all": True})):
             walls, inside = [], []
             for _ in range(15):
