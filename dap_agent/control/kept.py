@@ -30,7 +30,8 @@ class Kept:
         stop: as in `views.stop`.
         snapshot: the whole of it.
         report: Markdown.
-        fix: `id`, `title`, `proved`, `applied` and `proposal` (JSON of `fixes.proposal`), None if there is none.
+        fix: `id`, `title`, `proved`, `applied`, `proposal` (JSON of `fixes.proposal`) and `files` (path ->
+            digest of the bytes that it was made on, None for a new file), None if there is none.
     """
 
     root: Path
@@ -44,13 +45,18 @@ class Kept:
         """What the fix does to the files as they are now.
 
         Raises:
-            DapAgentError: it does not fit them any more.
+            DapAgentError: they are not those that it was made and tried on.
         """
         from dap_agent.fixes.edits import plan_proposal
+        from dap_agent.fixes.failures import StaleFile
         from dap_agent.fixes.proposal import parse
-        from dap_agent.fixes.workspace import Workspace
+        from dap_agent.fixes.workspace import Workspace, digest
 
         assert self.fix is not None, "only a fix is planned"
+        for name, known in self.fix["files"].items():
+            path = Path(name)
+            if (digest(path.read_bytes()) if path.exists() else None) != known:
+                raise StaleFile(f"{path.name} has changed since the fix was made.")
         return plan_proposal(Workspace(self.root), parse(self.fix["proposal"]))
 
 
@@ -74,17 +80,22 @@ def keep(root: Path, session: str, snapshot: "Snapshot", stop: dict[str, Any], w
     """
     from dap_agent.control.markdown import report
     from dap_agent.fixes.undo_record import write_durably
+    from dap_agent.fixes.workspace import digest
     from dap_agent.session.redaction import mask_json, mask_known, mask_snapshot
 
     fix = None
-    if work is not None and work.proposes and work.outcome is not None and work.outcome.proposal is not None:
+    outcome = work.outcome if work is not None else None
+    if work is not None and work.proposes and outcome is not None and outcome.proposal and outcome.changes:
         fix = {
             "id": work.id,
             "title": work.title,
-            "proved": work.outcome.proved,
+            "proved": outcome.proved,
             "applied": bool(work.applied),
             # as in a journal: the model has seen masked text only, and its words have to stay what they are
-            "proposal": mask_json(work.outcome.proposal.to_json(), mask_known),
+            "proposal": mask_json(outcome.proposal.to_json(), mask_known),
+            "files": {
+                str(change.path): None if change.old is None else digest(change.old) for change in outcome.changes.files
+            },
         }
     data = {
         "format": _FORMAT,

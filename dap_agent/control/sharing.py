@@ -40,7 +40,8 @@ class Sharing(Listener):
         self.id = registry.new_id()
         self.stop: dict[str, Any] | None = None
         self._kind = kind
-        self._complain = complain
+        self._complain_to = complain
+        self._complained: set[str] = set()
         self._server = ControlServer(lambda name, params: api.answer(self, name, params), self._greeting)
         self._entry: registry.Entry | None = None
         self._root: Path | None = None  # of the workspace of the newest stop
@@ -245,6 +246,12 @@ class Sharing(Listener):
     async def _write_entry(self) -> None:
         if self._entry is not None:
             await asyncio.to_thread(registry.write, self._entry)
+
+    def _complain(self, sentence: str) -> None:
+        """Once: a folder that cannot be written meets every stop."""
+        if sentence not in self._complained:
+            self._complained.add(sentence)
+            self._complain_to(sentence)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(self._guarded(work))

@@ -119,6 +119,14 @@ def test_from_the_lens_to_a_program_that_runs_through_and_back(session: Any) -> 
             ]
             again = await ed.do(await ed.lens(orders(session), "Explain"))
             assert "## Cause" in again["markdown"]
+            # the line that failed becomes another one, and what it was
+            for text in (old.replace("result += float", "result += int"), old):
+                before = ed.refreshes
+                ed.type(orders(session), text)
+                ed.save(orders(session))
+                await ed.until(lambda before=before: ed.refreshes > before)
+                titles = [title for _, title in await ed.titles(orders(session))]
+                assert titles == ([READY, "Explain this exception"] if text == old else [])
             quick = await ed.resolve((await ed.actions(orders(session), 12))[TITLE])
             ed.take(quick.edit)
             assert (await ed.do(quick.command))["saved"]
@@ -293,7 +301,9 @@ def test_a_run_of_the_command_line_can_be_looked_at(session: Any, trace: Trace) 
             await asyncio.to_thread(running.wait)
             assert running.returncode == exit_status.FIXED
             await ed.lens(orders(session), f"Fix applied: {TITLE} (undo)")
-            report = await ed.do(await ed.lens(orders(session), "Explain"))
+            # the line that failed is another one by now
+            assert [title for _, title in await ed.titles(orders(session))] == [f"Fix applied: {TITLE} (undo)"]
+            report = await ed.do((await ed.actions(orders(session), 12))["Show the investigation"].command)
             assert "**proved**" in report["markdown"]
             ed.type(orders(session), orders(session).read_text())  # the editor has read it again
             assert (await ed.do(await ed.lens(orders(session), "Fix applied")))["ok"]

@@ -369,12 +369,13 @@ def make() -> LanguageServer:
         if ours:
             ours[0].touched()
 
-    for feature in (
-        lsp.TEXT_DOCUMENT_DID_OPEN,
-        lsp.TEXT_DOCUMENT_DID_CHANGE,
-        lsp.TEXT_DOCUMENT_DID_SAVE,
-        lsp.TEXT_DOCUMENT_DID_CLOSE,
-    ):
+    @server.feature(lsp.TEXT_DOCUMENT_DID_SAVE)
+    def saved(params: lsp.DidSaveTextDocumentParams) -> None:
+        if ours:
+            ours[0].sessions.saved()
+            ours[0].touched()
+
+    for feature in (lsp.TEXT_DOCUMENT_DID_OPEN, lsp.TEXT_DOCUMENT_DID_CHANGE, lsp.TEXT_DOCUMENT_DID_CLOSE):
         server.feature(feature)(_named(touch))
 
     @server.feature(lsp.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)

@@ -51,6 +51,7 @@ class Sessions:
         self._seen: dict[Path, int] = {}
         self._work: set[asyncio.Task[Any]] = set()
         self._again = False
+        self._saved = False
 
     def begin(self) -> None:
         """Look from now on."""
@@ -59,6 +60,11 @@ class Sessions:
     def look_again(self) -> None:
         """The workspace has other folders now."""
         self._again = True
+
+    def saved(self) -> None:
+        """A file was saved: what is kept may not fit it any more, or fit it again."""
+        if self._kept:
+            self._saved = self._again = True
 
     async def close(self) -> None:
         """Let all sessions go."""
@@ -149,9 +155,12 @@ class Sessions:
                 self._follow(entry)
         before = {key: found for key, (found, _) in self._kept.items()}
         now = {str(one.root): one for one in over if not folders or _within(one.root, folders)}
-        if now != before:
+        anew, self._saved = self._saved, False
+        if now != before or anew:
             self._kept = {
-                key: self._kept[key] if before.get(key) == one else (one, await asyncio.to_thread(_over, one))
+                key: self._kept[key]
+                if before.get(key) == one and not anew
+                else (one, await asyncio.to_thread(_over, one))
                 for key, one in now.items()
             }
             self._changed()
@@ -265,4 +274,25 @@ def _over(found: kept.Kept) -> Session:
             fix = state.Fix(
                 given["id"], given["title"], str(found.root), given["proved"], given["applied"], files, stop
             )
-    return Session(found.session, False, "ended", (str(found.root),), stop, None, fix)
+    shown = stop if _is_there_still(found) else None
+    return Session(found.session, False, "ended", (str(found.root),), shown, None, fix)
+
+
+def _is_there_still(found: kept.Kept) -> bool:
+    """Whether the line that failed is what it was: an exception of former days is of no use beside other code."""
+    from dap_agent.session.redaction import mask_code
+    from dap_agent.session.snapshot import Snapshot
+
+    frame = Snapshot(found.snapshot).user_frame
+    source = frame.get("source") if frame is not None else None
+    if frame is None or not source:
+        return True
+    try:
+        now = Path(frame["file"]).read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return False
+    place = frame["line"] - source["first_line"]
+    if not 0 <= place < len(source["lines"]):
+        return True
+    then = source["lines"][place].strip()
+    return 0 < frame["line"] <= len(now) and mask_code(now[frame["line"] - 1]).strip() == mask_code(then)
