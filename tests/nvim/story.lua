@@ -47,6 +47,7 @@ vim.bo.modified = false
 
 vim.cmd.DapAgent('apply')
 note('applied', said('applied to', 60))
+note('status then', require('dap_agent').status())
 note('buffer', table.concat(vim.api.nvim_buf_get_lines(buffer, 0, -1, true), '\n') .. '\n')
 note('modified', vim.bo[buffer].modified)
 

@@ -17,6 +17,7 @@ def test_from_an_exception_to_a_program_that_ends_well(nvim: Neovim, root: Path,
     assert notes["fix"] == {"title": "A line without a price is free", "proved": True}
     assert "Fix ready: A line without a price is free. :DapAgent diff shows it" in notes["ready"]
     assert notes["status"] == "dap-agent: fix ready: A line without a price is free"
+    assert notes["status then"] == "dap-agent: fix applied: A line without a price is free"
     assert notes["tabs"] == 2
     assert (notes["diff"]["filetype"], notes["diff"]["fixed"]) == ("diff", True)
     assert '-        result += float(parse_line(line)["price"])' in notes["diff"]["lines"]

@@ -151,7 +151,8 @@ function M.apply(options)
       ('the fix is not proved (%s), so it was not written: :DapAgent diff shows it, :DapAgent! apply writes it.'):format(verdict)
     )
   end
-  request('apply', { id = fix.id, unproved = unproved }, function(body)
+  request('apply', { id = fix.id, unproved = unproved }, function(body, known)
+    known.told.applied = body.id
     reread(body.files)
     local names = vim.tbl_map(function(path)
       return vim.fn.fnamemodify(path, ':~:.')
@@ -167,7 +168,8 @@ function M.apply(options)
 end
 
 function M.undo()
-  request('undo', nil, function(body)
+  request('undo', nil, function(body, known)
+    known.told.applied = nil
     reread(body.restored)
     reread(body.removed)
     say.info(('taken back: %s.'):format(body.title))

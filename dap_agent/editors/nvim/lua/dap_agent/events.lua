@@ -3,7 +3,7 @@ local M = {}
 
 ---@class dap_agent.Known
 ---@field session table nvim-dap's
----@field told { ready: table?, snapshot: table?, proposal: table?, working: table?, message: string? }
+---@field told { ready: table?, snapshot: table?, proposal: table?, applied: string?, working: table?, message: string? }
 ---@field ends table<string, table> id -> body of the last progress of an investigation
 ---@field number integer the newest stop has the highest
 

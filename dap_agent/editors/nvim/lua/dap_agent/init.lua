@@ -39,7 +39,7 @@ function M.apply(options)
 end
 
 --- What is known of the debug session that has the focus, for a statusline or a script; nil if dap-agent has none there.
----@return { ready: table?, snapshot: table?, proposal: table?, working: table?, message: string? }?
+---@return { ready: table?, snapshot: table?, proposal: table?, applied: string?, working: table?, message: string? }?
 function M.state()
   local known = require('dap_agent.events').current()
   return known and vim.deepcopy(known.told)
@@ -54,7 +54,8 @@ function M.status()
   elseif told.working then
     return 'dap-agent: ' .. (told.message or 'investigating')
   elseif told.proposal then
-    return 'dap-agent: fix ready: ' .. told.proposal.title
+    local what = told.applied == told.proposal.id and 'fix applied: ' or 'fix ready: '
+    return 'dap-agent: ' .. what .. told.proposal.title
   end
   return ''
 end
