@@ -12,7 +12,10 @@ from .values import Formatter, Limits
 
 _SHOWN = Limits(text=300, string=200, items=12, depth=3, nodes=60)
 _MOST = 5  # changes that are told
-_PLAIN = (int, float, bool, str, bytes, complex, type(None), range)
+
+identity: Any = object.__hash__  # id() is an audit event, which the jail listens to
+
+_PLAIN = frozenset(map(identity, (int, float, bool, str, bytes, complex, type(None), range)))
 
 
 class FirstChange:
@@ -56,7 +59,7 @@ class FirstChange:
                 value = paths.follow(self._path, held, frame.f_globals).value
             except paths.NotThere:
                 return
-            before = self._shared[id(root)][1] if id(root) in self._shared else None
+            before = self._shared[identity(root)][1] if identity(root) in self._shared else None
         else:
             value = held.get(self._path, reading.MISSING)
             if value is reading.MISSING:
@@ -68,7 +71,7 @@ class FirstChange:
         if before is not None and alike(before[1], shown):
             return
         if self._root:
-            self._shared[id(root)] = (root, (value, shown))
+            self._shared[identity(root)] = (root, (value, shown))
         else:
             call.watched = (value, shown)
         self._note(step, before, shown)
@@ -134,8 +137,7 @@ class When:
 
 def is_plain(value: Any) -> bool:
     """Whether it cannot change in place."""
-    cls = type(value)
-    return any(cls is plain for plain in _PLAIN)
+    return identity(type(value)) in _PLAIN
 
 
 def alike(one: Dict[str, Any], other: Dict[str, Any]) -> bool:

@@ -12,7 +12,8 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from . import packages, paths, reading, snapshot, sources
 from .failures import Teller
-from .firsts import FirstChange, When, alike, is_plain
+from .firsts import FirstChange, When, alike, identity, is_plain
+from .secrets import is_secret_name
 from .steps import Function, Step, Told
 from .stop import OURS, is_hidden
 from .values import Formatter, Limits
@@ -25,6 +26,7 @@ STEPS = 1000000
 
 _DEEP = 64  # times of a line after which only what is bound anew is compared
 _SHOWN = Limits(text=120, string=80, items=6, depth=3, nodes=40)
+_SHORT = 10**15
 _HEADROOM = 150  # frames of our own, at most
 _PARTS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>", "<lambda>")
 _SUSPENDABLE = 0x2A0  # CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR
@@ -88,6 +90,7 @@ class Tracer:
         self._calls: Dict[int, _Call] = {}
         self._depth = 0
         self._look_again = 50
+        self._open_names: Dict[str, bool] = {}
         self._told = Told(wanted.kept)
         self.first_change = FirstChange(wanted.first_change, self._formatter) if wanted.first_change else None
         self.when = When(wanted.when, self._formatter, self.notes) if wanted.when is not None else None
@@ -123,12 +126,12 @@ class Tracer:
             self._depth += 1
             if self._depth >= self._look_again and self._no_room(frame):
                 return None
-            call = self._calls.get(id(frame))
+            call = self._calls.get(identity(frame))
             if call is not None and call.code is frame.f_code:
                 call.step = self._push(Step("resume", function, frame.f_lineno, self._depth, self.steps), call.kept)
                 return self._event
             function.calls += 1
-            call = self._calls[id(frame)] = _Call(function, frame.f_code)
+            call = self._calls[identity(frame)] = _Call(function, frame.f_code)
             step = Step("call", function, frame.f_code.co_firstlineno, self._depth, self.steps)
             step.changes = self._changed(call, frame, step, True)
             call.kept = function.calls <= FIRST
@@ -141,7 +144,7 @@ class Tracer:
         if self._over:
             frame.f_trace_lines = False
             return None
-        call = self._calls.get(id(frame))
+        call = self._calls.get(identity(frame))
         if call is None:
             return self._event
         try:
@@ -220,8 +223,8 @@ class Tracer:
         self._push(step, visits <= FIRST)
 
     def _traces(self, frame: types.FrameType) -> bool:
-        call = self._calls.get(id(frame))
-        return (call is not None and call.code is frame.f_code) or self._chosen.get(id(frame.f_code)) is not None
+        call = self._calls.get(identity(frame))
+        return (call is not None and call.code is frame.f_code) or self._chosen.get(identity(frame.f_code)) is not None
 
     def _said(self, error: Any) -> str:
         name = reading.type_name(type(error))
@@ -237,14 +240,14 @@ class Tracer:
         step.holds = self.when is not None and self.when.holding
         self._depth = max(0, self._depth - 1)
         if how != "yield":
-            self._calls.pop(id(frame), None)
+            self._calls.pop(identity(frame), None)
         self._push(step, call.kept)
 
     # ---- which functions
 
     def _function(self, frame: types.FrameType) -> Optional[Function]:
         code = frame.f_code
-        key = id(code)
+        key = identity(code)
         if key in self._chosen:
             return self._chosen[key]
         if code.co_name == "<module>" and code is not self._first:
@@ -263,7 +266,7 @@ class Tracer:
 
     def _is_chosen(self, frame: types.FrameType, code: types.CodeType) -> bool:
         back = frame.f_back
-        if code.co_name in _PARTS and back is not None and self._chosen.get(id(back.f_code)) is not None:
+        if code.co_name in _PARTS and back is not None and self._chosen.get(identity(back.f_code)) is not None:
             return any(each is code for each in back.f_code.co_consts)
         if self.wanted.functions:
             name = sources.qualified_name(frame)
@@ -294,7 +297,7 @@ class Tracer:
                 continue
             if not self.wanted.variables and before is None and _is_definition(value) and step.kind != "call":
                 continue
-            shown = self._formatter.value(value, name.rpartition(".")[2] or name, _SHOWN)
+            shown = self._shown(name, value)
             call.seen[name] = (value, shown, is_plain(value))
             if before is None or not alike(before[1], shown):
                 found.append(
@@ -309,6 +312,14 @@ class Tracer:
             if step.holds and step.kind != "call":
                 self._told.push(step, True)
         return found
+
+    def _shown(self, name: str, value: Any) -> Dict[str, Any]:
+        if type(value) is int and -_SHORT < value < _SHORT:  # what loops count with: by far the most
+            if self._open_names.get(name) is None:
+                self._open_names[name] = not is_secret_name(name)
+            if self._open_names[name]:
+                return {"type": "int", "text": int.__repr__(value)}
+        return self._formatter.value(value, name.rpartition(".")[2] or name, _SHOWN)
 
     def _read(self, held: Dict[str, Any], frame: types.FrameType) -> Dict[str, Any]:
         found = {}
