@@ -14,7 +14,7 @@ from dap_agent.cli.stops import Stops, apply, decided
 from dap_agent.cli.ui import Ui
 from dap_agent.cli.watching import watched
 from dap_agent.fixes.workspace import find_root
-from dap_agent.session.launch import Debuggee, Ended, Stopped
+from dap_agent.session.launch import Debuggee, Ended, Stopped, StopRules
 
 Attach = Callable[[], Awaitable[Debuggee]]
 
@@ -40,10 +40,11 @@ def command(
     from dap_agent.session import attach as session
 
     async def attach() -> Debuggee:
+        rules = StopRules(record=settings.record)
         if pid is not None:
-            return await session.attach_pid(pid)
+            return await session.attach_pid(pid, rules)
         assert address is not None, "the parser asks for one of the two"
-        return await session.attach_address(*address)
+        return await session.attach_address(*address, rules)
 
     report = Report({"pid": pid} if address is None else {"host": address[0], "port": address[1]})
     with outputs(settings, report) as ui:

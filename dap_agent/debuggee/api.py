@@ -92,7 +92,7 @@ def _answer(name: str, arguments: dict[str, Any]) -> Any:
     if name in ("attach", "detach", "pausable", "paused", "unpause"):
         from . import attached
 
-        return getattr(attached, name)()
+        return getattr(attached, name)(**arguments)
     if name in ("stops", "no_stops"):
         from . import raising
 

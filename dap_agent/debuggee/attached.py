@@ -7,7 +7,7 @@ from types import FrameType
 from typing import Any, Callable, Dict, List, Optional
 
 from . import api, bridge, children, hooks, net, output_tail, start, tracing
-from .stop import Stop
+from .stop import Stop, debugger_folders
 
 _settings: Optional[Dict[str, Any]] = None  # of the session that has been put into this process; None for `--connect`
 _one_at_a_time = threading.Lock()
@@ -39,8 +39,13 @@ def _alive(settings: Dict[str, Any]) -> Callable[[], bool]:
     return lambda: start.locked(settings["alive"])
 
 
-def attach() -> None:
-    """Report exceptions from now on. The debugger is attached already; runs in its own thread."""
+def attach(record: Optional[bool] = None) -> None:
+    """Report exceptions from now on. The debugger is attached already; runs in its own thread.
+
+    Args:
+        record: whether calls are recorded; None: where it costs little. Below Python 3.12 they are not: what tells of
+            them there cannot be put into threads that run.
+    """
     with _one_at_a_time:
         bridge.adopt()
         settings = _settings
@@ -56,6 +61,12 @@ def attach() -> None:
             _follow_forks()
             children.install(settings["bootstrap"], settings["config"], os.getpid())
         hooks.active(True)
+    if record is not False and sys.version_info >= (3, 12):
+        from . import recorder
+
+        recorder.start(
+            (*((settings["bootstrap"] + os.sep,) if settings is not None else ()), *debugger_folders()), True
+        )
 
 
 def _no_debugger() -> bool:
@@ -91,6 +102,9 @@ def detach() -> None:
         net.take_in()
         api.set_stop(None)
         tracing.untrace()
+    recording: Any = sys.modules.get("%s.recorder" % __package__)
+    if recording is not None:
+        recording.stop_recording()
 
 
 def pausable() -> None:

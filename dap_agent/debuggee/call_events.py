@@ -272,13 +272,18 @@ class CallEvents:
             self._ends,
         )
         try:
-            _thread.start_new_thread(collections.deque, (map(_call, steps), 0))
+            _start_new_thread()(collections.deque, (map(_call, steps), 0))
         except RuntimeError:  # the interpreter shuts down, or there may be no more threads
             self._pending.clear()
 
     def _set_unwinds(self, wanted: bool) -> None:
         if self._tool is not None:
             _monitoring.set_events(self._tool, _monitoring.events.PY_UNWIND if wanted else 0)
+
+
+def _start_new_thread() -> Any:
+    """Of the interpreter: pydevd's would tell an editor of the thread."""
+    return getattr(_thread, "_original_start_new_thread", None) or _thread.start_new_thread
 
 
 def _third(exc: RecursionError) -> Any:

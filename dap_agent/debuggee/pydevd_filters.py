@@ -70,6 +70,12 @@ class Policy:
     def over(self, stop: Due) -> None:
         """The stop was made, and is over."""
 
+    def stands(self, begins: bool) -> None:
+        """A stop of this thread's, whatever has made it, begins or is over: code that runs meanwhile is the user's."""
+
+    def left(self) -> None:
+        """The client has left."""
+
 
 def debugger() -> Any:
     """pydevd's object in this process; None if there is none."""
@@ -277,7 +283,7 @@ class Filters:
         put_off, here.put_off = getattr(here, "put_off", None), None
         stock = self._stock["do_wait_suspend"]
         if put_off is None:
-            return stock(thread, frame, event, arg, exception_type)
+            return self._stand(stock, thread, frame, event, arg, exception_type)
         kind = self._kinds.get(exception_type, RAISED)
         if kind == RAISED and getattr(here, "will", False):
             kind, here.will = WILL, False
@@ -287,9 +293,16 @@ class Filters:
         reason = self._at_end if kind == WILL else self._at_raise  # by which pydevd tells that it is unhandled
         self._stock["set_suspend"](thread, reason, *put_off[0], **put_off[1])
         try:
-            return stock(thread, frame, event, arg, exception_type)
+            return self._stand(stock, thread, frame, event, arg, exception_type)
         finally:
             self._ask(self.policy.over, None, stop)
+
+    def _stand(self, stock: Any, *arguments: Any) -> Any:
+        self._ask(self.policy.stands, None, True)
+        try:
+            return stock(*arguments)
+        finally:
+            self._ask(self.policy.stands, None, False)
 
     def _do_stop_on_unhandled_exception(self, thread: Any, frame: Any, frames: Any, arg: Any) -> Any:
         clients = _without(self.debugger.break_on_uncaught_exceptions)
@@ -310,6 +323,7 @@ class Filters:
     def _on_disconnect(self) -> None:
         self._stock["on_disconnect"]()
         self.take_out()
+        self._ask(self.policy.left, None)
 
 
 def _in_a_greenlet() -> bool:

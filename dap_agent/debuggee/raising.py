@@ -8,6 +8,8 @@ told to dap-agent with its snapshot, also those at which the client does not wan
 from __future__ import annotations
 
 import builtins
+import sys
+import threading
 import time
 from types import TracebackType
 from typing import Any, Iterable
@@ -33,6 +35,7 @@ def configure(
     ignore_types: Iterable[str] = (),
     ignore_modules: Iterable[str] = (),
     nodelay: bool = True,
+    record: bool = False,
 ) -> dict[str, Any]:
     """Begin, or take over new wishes.
 
@@ -41,6 +44,7 @@ def configure(
         ignore_types: names of exception classes, bare or qualified; their subclasses are ignored too.
         ignore_modules: names of modules and packages; what is raised in their code is ignored.
         nodelay: whether to spare the client 44 ms for each of its requests (debugpy#2054).
+        record: whether to remember the last calls of the user's functions, where that costs little (Python 3.12 on).
 
     Returns:
         `enabled`, `asked`: how many raises it has judged, `stops`: how many stops it has made at raises, `why` of the
@@ -64,6 +68,7 @@ def configure(
     if nodelay:
         pydevd_filters.no_delay(found)
     _net(True)
+    _record(record, bool(found.ready_to_run))
     return state()
 
 
@@ -76,7 +81,24 @@ def disable() -> dict[str, Any]:
         _policy = None
     if _netted:
         _net(False)
+    _record(False)
     return told
+
+
+def _record(wanted: bool, running: bool = False) -> None:
+    """Have the flight recorder on or off.
+
+    Args:
+        running: whether the program runs already.
+    """
+    if wanted and sys.version_info >= (3, 12):
+        from . import recorder, stop
+
+        recorder.start(stop.debugger_folders(), running)
+    elif not wanted:
+        recording: Any = sys.modules.get("%s.recorder" % __package__)
+        if recording is not None:
+            recording.stop_recording()
 
 
 def state() -> dict[str, Any]:
@@ -155,6 +177,14 @@ class _Policy(pydevd_filters.Policy):
 
     def over(self, stop: Due) -> None:
         marks.put(stop.exc, stop.filter)
+
+    def stands(self, begins: bool) -> None:
+        recording: Any = sys.modules.get("%s.recorder" % __package__)
+        if recording is not None:
+            (recording.freeze if begins else recording.thaw)("stop of %d" % threading.get_ident())
+
+    def left(self) -> None:
+        _record(False)
 
 
 def _tell(filters: Filters, exc: BaseException, trace: TracebackType | None) -> None:

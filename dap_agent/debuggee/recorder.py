@@ -6,10 +6,11 @@ The culprit has often returned before the failure: its name, and what it got and
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import sys
 from _thread import get_ident
-from types import FrameType
+from types import FrameType, FunctionType
 from typing import Any
 
 from . import call_events, call_profile, calls, hooks, paths, recorded_tests, secrets, sources, stop
@@ -23,16 +24,21 @@ _PAGE = 50
 _memory: calls.Memory | None = None
 _source: call_events.CallEvents | call_profile.CallProfile | None = None
 _reasons: dict[str, int] = {}  # why nothing is recorded at present, and the thread that wants it so
-_why_not = "The recorder is off: it is on from Python 3.12 on unless it is switched off (--no-record)."
+_why_not = (
+    "The recorder is off: it is on from Python 3.12 on unless it is switched off (--no-record, in an editor "
+    '"dapAgent": {"record": false}).'
+)
+_followed = False  # forks and tests, for good
 
 
-def start(hidden: tuple[str, ...] = ()) -> bool:
+def start(hidden: tuple[str, ...] = (), running: bool = False) -> bool:
     """Record from now on; False if the program has taken what that needs.
 
     Args:
         hidden: folders whose code is not the user's.
+        running: whether the program runs already: then its functions are looked for.
     """
-    global _memory, _source, _why_not
+    global _memory, _source, _why_not, _followed
     if _memory is not None:
         return True
     memory = calls.Memory((stop.OURS, *hidden))
@@ -43,10 +49,32 @@ def start(hidden: tuple[str, ...] = ()) -> bool:
         return False
     _memory, _source = memory, source
     atexit.register(source.end)  # later, what our functions refer to is gone
-    os.register_at_fork(after_in_child=_after_fork)
     hooks.listen(source.saw, spare_values)
-    recorded_tests.install(clear, lambda wanted: (freeze if wanted else thaw)("test"))
+    if not _followed:
+        _followed = True
+        os.register_at_fork(after_in_child=_after_fork)
+        recorded_tests.install(clear, lambda wanted: (freeze if wanted else thaw)("test"))
+    if running:
+        for each in gc.get_objects():
+            if type(each) is FunctionType:
+                source.saw(each.__code__)
     return True
+
+
+def stop_recording() -> None:
+    """Record no more, and leave nothing in the interpreter that costs."""
+    global _memory, _source
+    if _source is None:
+        return
+    hooks.listen(_nothing, _nothing)
+    atexit.unregister(_source.end)
+    _source.end()
+    _reasons.clear()
+    _memory = _source = None
+
+
+def _nothing(*_: Any) -> None:
+    """What is called at events that nobody wants to hear of any more."""
 
 
 def clear() -> None:

@@ -138,14 +138,14 @@ def is_hidden(frame: types.FrameType) -> bool:
     filename = frame.f_code.co_filename
     if filename.startswith(OURS):
         return True
-    folders = _debugger_folders()
+    folders = debugger_folders()
     if filename.startswith(folders):
         return True
     # started by `launch`, debugpy runs from debugpy/launcher/../../debugpy
     return os.pardir in filename and os.path.normpath(filename).startswith(folders)
 
 
-def _debugger_folders() -> tuple[str, ...]:
+def debugger_folders() -> tuple[str, ...]:
     """Where the loaded debugger lives; a program of the user's may well have a folder called debugpy."""
     folders = []
     for name in ("debugpy", "pydevd"):

@@ -25,6 +25,7 @@ class Options:
             the code of a module or package raises.
         reload: which changes of files go into the live program: `auto` (saved files and applied fixes), `applied`
             (fixes alone), `never`.
+        record: whether the last calls of the user's functions are remembered (Python 3.12 and newer).
         assistant: the keys of `ASSISTANT` as they were given; they are checked where they are used.
     """
 
@@ -33,6 +34,7 @@ class Options:
     unhandled: bool = False
     ignore: tuple[str, ...] = ()
     reload: str = "auto"
+    record: bool = True
     assistant: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -71,6 +73,7 @@ KEYS: dict[str, Callable[[object], Any]] = {
     "unhandled": _truth,
     "ignore": _names,
     "reload": _reload,
+    "record": _truth,
 }
 #: The keys of the assistant: the options of `dap-agent adapter`, in the manner of launch configurations.
 ASSISTANT = ("model", "python", "maxTurns", "maxTokens", "maxCost", "timeout", "workspace", "allowEvaluate")

@@ -163,6 +163,7 @@ class Stops:
             "ignore_types": options.ignored_types,
             "ignore_modules": options.ignored_modules,
             "nodelay": options.nodelay,
+            "record": options.record,
         }
         if wishes == self._told:
             return []

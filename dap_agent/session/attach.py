@@ -9,7 +9,7 @@ from pathlib import Path
 from dap_agent.errors import DapAgentError
 from dap_agent.proxy.server import ProxyServer, RequestFailed
 from dap_agent.session import injection
-from dap_agent.session.launch import Debuggee, private_folder
+from dap_agent.session.launch import Debuggee, StopRules, private_folder
 
 INJECTION_TIMEOUT = 60.0
 """Seconds for a debugger to be put into a process (2 to 3 s on a loaded machine)."""
@@ -17,8 +17,12 @@ INJECTION_TIMEOUT = 60.0
 _LISTENING = re.compile(r" -m debugpy .*?--listen[ =](\S+)")
 
 
-async def attach_pid(pid: int) -> Debuggee:
+async def attach_pid(pid: int, rules: StopRules | None = None) -> Debuggee:
     """Put a debugger into process *pid* and wait for its next exception.
+
+    Args:
+        pid: the process.
+        rules: of which `record` holds.
 
     Raises:
         DapAgentError: it cannot be done here; the message says what is missing. The process is unharmed.
@@ -26,7 +30,7 @@ async def attach_pid(pid: int) -> Debuggee:
     if problems := preflight(pid):
         raise DapAgentError(f"Process {pid} cannot be attached to: {' '.join(problems)}")
     folder = private_folder()
-    debuggee = Debuggee(folder)
+    debuggee = Debuggee(folder, rules)
     try:
         tool = await injection.choose(folder)
         await debuggee.attach_entered(lambda config: injection.enter(tool, pid, config))
@@ -39,14 +43,18 @@ async def attach_pid(pid: int) -> Debuggee:
     return debuggee
 
 
-async def attach_address(host: str, port: int) -> Debuggee:
+async def attach_address(host: str, port: int, rules: StopRules | None = None) -> Debuggee:
     """Attach to a program that was started with `python -m debugpy --listen HOST:PORT`.
+
+    Args:
+        host, port: where it listens.
+        rules: of which `record` holds.
 
     Raises:
         DapAgentError: nobody listens there, or another client debugs the program already.
     """
     proxy = await ProxyServer.connect(host, port)
-    debuggee = Debuggee(private_folder())
+    debuggee = Debuggee(private_folder(), rules)
     try:
         await debuggee.attach(proxy, {"justMyCode": False, "subProcess": False}, INJECTION_TIMEOUT)
     except RequestFailed as error:

@@ -243,7 +243,7 @@ class Debuggee:
         await root.initialize()
         await root.attach(arguments, timeout=timeout)
         await root.evaluate(f"exec({payload.bundle()!r}, {{}})")
-        await root.ask("attach")
+        await root.ask("attach", {"record": self._rules.record})
         self._attached = True
         self._start(self._watch(root))
 
@@ -267,7 +267,7 @@ class Debuggee:
             entering.cancel()
             await asyncio.gather(entering, return_exceptions=True)
         assert self._root is not None
-        await self._root.ask("attach")
+        await self._root.ask("attach", {"record": self._rules.record})
         self._attached = True
         self._start(self._watch(self._root))
 

@@ -92,8 +92,11 @@ class GuestEditor(EditorDouble):
 
 
 @contextlib.asynccontextmanager
-async def session(*, command=DEBUGPY, initialize=VSCODE, address=None, **options):
-    """The editor; `guests` and `books` of it are those of the sessions, the root's first."""
+async def session(*, command=DEBUGPY, initialize=VSCODE, address=None, side=None, **options):
+    """The editor; `guests` and `books` of it are those of the sessions, the root's first.
+
+    With `side=payload` our part in the program is there from its start on, as in `dap-agent adapter`.
+    """
     ours, theirs = socket.socketpair()
     guests, books = [], []
 
@@ -102,7 +105,7 @@ async def session(*, command=DEBUGPY, initialize=VSCODE, address=None, **options
         books.append(Book(guests[-1]))
         return guests[-1]
 
-    hub = Hub(command=command if address is None else (), address=address, on_session=companion)
+    hub = Hub(command=command if address is None else (), address=address, side=side, on_session=companion)
     serving = asyncio.get_running_loop().create_task(hub.serve_socket(theirs))
     client = GuestEditor(*await asyncio.open_connection(sock=ours), initialize=initialize, **options)
     client.guests, client.books = guests, books

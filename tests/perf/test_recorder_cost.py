@@ -1,11 +1,16 @@
 """What the flight recorder costs: a headless run with it against one without it, as ratios of one run."""
 
+import functools
 import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from dap_agent.session import payload
+
+from ..debugpy.guest_session import run, session
 
 pytestmark = pytest.mark.perf
 
@@ -105,6 +110,46 @@ def test_recorder_on_new_pythons(
             print(f"\n{version} {work}: {warm:.3f} x (cold {cold:.3f} x) of {1e3 * without:.0f} ms, bar {bar} x")
         if warm > bar:
             failed.append((work, warm))
+    assert not failed
+
+
+async def in_an_editor(python: Path, program: Path, work: str, size: int, record: bool) -> tuple[float, float]:
+    """The seconds of a run that an editor has launched, with the filter `uncaught`."""
+    async with session(side=payload, filters=["uncaught"]) as client:
+        given = {"args": [work, str(size)], "dapAgent": {"record": record}}
+        await client.launch(program, python, **given)
+        await client.event("terminated", timeout=100)
+        await client.leave()
+        said = "".join(
+            each["body"]["output"]
+            for each in client.log
+            if each.get("event") == "output" and each["body"].get("category") == "stdout"
+        )
+    first, best = json.loads(said)
+    return first, best
+
+
+@pytest.mark.parametrize("version", ["3.12", "3.13"])
+def test_recorder_in_an_editor(
+    version: str, all_interpreters: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same bars in an editor's session, where it is on by default, too."""
+    program = tmp_path / "work.py"
+    program.write_text(PROGRAM, encoding="utf-8")
+    failed = []
+    for work, size, bar in WORKS:
+        best: dict[bool, list[float]] = {True: [], False: []}
+        for _ in range(ROUNDS):
+            for record in (False, True):
+                found = run(
+                    functools.partial(in_an_editor, Path(all_interpreters[version]), program, work, size, record)
+                )
+                best[record].append(found[1])
+        ratio = min(best[True]) / min(best[False])
+        with capsys.disabled():
+            print(f"\n{version} {work}, in an editor's session: {ratio:.3f} x, bar {bar} x")
+        if ratio > bar:
+            failed.append((work, ratio))
     assert not failed
 
 

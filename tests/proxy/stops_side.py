@@ -23,7 +23,7 @@ class Side:
         return "install"
 
     def call_expression(self, name, arguments):
-        wanted = {key: value for key, value in arguments.items() if value and key != "nodelay"}
+        wanted = {key: value for key, value in arguments.items() if value and key not in ("nodelay", "record")}
         return f"{name} {wanted}"
 
     def problem(self, result):
