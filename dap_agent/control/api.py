@@ -5,6 +5,7 @@ rest.
 """
 
 import asyncio
+import dataclasses
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Mapping
@@ -155,7 +156,8 @@ async def _restart(sharing: "Sharing", _: Mapping[str, Any]) -> Mapping[str, Any
 async def _restart_frame(sharing: "Sharing", params: Mapping[str, Any]) -> Mapping[str, Any]:
     power = _power(sharing.assistant, "restart_frame", "Frames cannot be restarted here; restart the program instead.")
     found = await power(params.get("frame", 0))
-    return {"result": found.to_json() if hasattr(found, "to_json") else found}
+    plain = dataclasses.is_dataclass(found) and not isinstance(found, type)
+    return {"result": dataclasses.asdict(found) if plain else found}
 
 
 async def _report(sharing: "Sharing", _: Mapping[str, Any]) -> Mapping[str, Any]:

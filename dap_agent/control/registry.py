@@ -9,6 +9,7 @@ import json
 import os
 import secrets
 import socket
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +21,7 @@ PROTOCOL = 1
 """The version of `schemas/control.schema.json`."""
 _SUFFIX = ".json"
 _TIMEOUT = 1.0  # seconds for a local connection
+_HALF = 60.0  # seconds after which an entry that is not complete is a killed session's
 
 
 @dataclass(frozen=True)
@@ -172,7 +174,18 @@ def sweep() -> list[Entry]:
             live.append(entry)
         else:
             remove(entry)
+    _sweep_halves()
     return live
+
+
+def _sweep_halves() -> None:
+    """Remove what sessions have left that were killed while they wrote their entry."""
+    before = time.time() - _HALF
+    named = {path.stem for path in folder().glob("*" + _SUFFIX)}  # those of other machines, too
+    for path in (*folder().glob("*.new"), *runtime_dir().glob("*.sock")):
+        with contextlib.suppress(OSError):
+            if path.stem not in named and path.lstat().st_mtime < before:
+                path.unlink()
 
 
 def find(folders: Iterable[Path] = ()) -> list[Entry]:

@@ -386,10 +386,16 @@ def test_entries_of_others_and_of_the_dead(tmp_path: Path) -> None:
         ("d", json.dumps({**made.to_json(), "protocol": 9})),
     ):
         (registry.folder() / f"{name}.json").write_text(text)
+    halves = [registry.folder() / "half.new", runtime_dir() / "half.sock", runtime_dir() / "young.sock"]
+    for path in halves:
+        path.touch()
+    for path in halves[:2]:
+        os.utime(path, (0, 0))
     assert registry.entries() == [made]
     assert registry.find() == []
     assert not Path(made.socket or "").exists()
     assert (registry.folder() / "elsewhere.json").exists()
+    assert [path.exists() for path in halves] == [False, False, True]
 
 
 # The parser
