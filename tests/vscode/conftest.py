@@ -129,7 +129,7 @@ class Workbench:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.home = folder / "home"
-        self.workspace = folder / "workspace"
+        self.workspace = Path(os.environ.get("DAP_TEST_VSCODE_FOLDER", folder / "workspace"))  # seen in screenshots
         self.facts = folder / "facts.jsonl"
         (self.home / "data" / "User").mkdir(parents=True)
         (self.home / "config.yaml").write_text("auth: none\n")  # an empty file makes it end

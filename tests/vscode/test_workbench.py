@@ -35,6 +35,7 @@ def test_the_fix_as_a_quick_fix_in_the_buffer(driven: dict[str, Any]) -> None:
     quick = seen(driven, "quickFix")
     assert quick["written_before_save"] is False
     assert "shop/orders.py" in quick["dirty"]
+    assert quick["applied"] == [True, False, True]  # saved, undone, applied by the command: the session knows
     assert any("preview" in title for title in quick["actions"])
     assert "sum 3.5" in quick["output"]
 

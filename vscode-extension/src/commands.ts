@@ -2,6 +2,7 @@
 
 import * as vscode from "vscode";
 import type { Documents } from "./documents";
+import { filesOf, isDirty, isSaved, put, takeBack } from "./fixes";
 import type { Installer } from "./install";
 import type { Keys } from "./secrets";
 import type { Session, Sessions } from "./sessions";
@@ -26,6 +27,7 @@ export class Commands {
       applyAndRestartFrame: (id?: string) => this.applyAndRestartFrame(this.session(id)),
       applyAndRestartProgram: (id?: string) => this.applyAndRestartProgram(this.session(id)),
       undo: (id?: string) => this.undo(this.session(id)),
+      edited: (id?: string) => this.edited(this.session(id)),
       explain: (id?: string) => this.ask(this.session(id), EXPLAIN),
       ask: () => this.askFor(this.session()),
       showReport: () => this.documents.showReport(),
@@ -88,7 +90,7 @@ export class Commands {
   /** Write the fix; false if the user does not want it after all. */
   private async apply(session: Session): Promise<boolean> {
     const proposal = this.proposal(session);
-    if (session.applied) {
+    if (session.applied !== false) {
       return true;
     }
     if (!proposal.proved) {
@@ -99,16 +101,14 @@ export class Commands {
         return false;
       }
     }
-    const dirty = vscode.workspace.textDocuments.filter(
-      (one) => one.isDirty && proposal.files.some((file) => file.path === one.uri.fsPath),
-    );
-    for (const document of dirty) {
-      // the fix was made for the file: what was typed since must be there, or it would be overwritten or lost
-      await document.save();
+    if (proposal.files.some(isDirty)) {
+      await put(session); // what the user has typed since stays
+      await this.written(session, true);
+    } else {
+      await session.request("apply", { id: proposal.id, unproved: !proposal.proved });
+      session.applied = "adapter";
+      this.sessions.changed(session);
     }
-    await session.request("apply", { id: proposal.id, unproved: !proposal.proved });
-    session.applied = true;
-    this.sessions.changed(session);
     void vscode.window.setStatusBarMessage(`$(check) Applied: ${proposal.title}`, 5000);
     return true;
   }
@@ -140,10 +140,42 @@ export class Commands {
   }
 
   private async undo(session: Session): Promise<void> {
-    const { title } = await session.request<{ title: string }>("undo");
-    session.applied = false;
+    const { title } = this.proposal(session);
+    if (session.applied === "editor") {
+      await takeBack(session);
+      await this.written(session, false);
+    } else {
+      await session.request("undo");
+      session.applied = false;
+      this.sessions.changed(session);
+    }
+    void vscode.window.setStatusBarMessage(`$(discard) Taken back: ${title}`, 5000);
+  }
+
+  /** The fix was put into the buffers as a quick fix: the program is to have it once it is saved. */
+  private async edited(session: Session): Promise<void> {
+    const files = await filesOf(session);
+    const id = session.proposal?.id;
+    const saved = vscode.workspace.onDidSaveTextDocument(() => void look());
+    const over = this.sessions.onDidChange((change) => {
+      if (change.session === session && (change.what === "ended" || session.proposal?.id !== id)) {
+        stop();
+      }
+    });
+    const stop = (): void => vscode.Disposable.from(saved, over).dispose();
+    const look = async (): Promise<void> => {
+      if (await isSaved(files)) {
+        stop();
+        await this.told(() => this.written(session, true));
+      }
+    };
+    await look();
+  }
+
+  private async written(session: Session, written: boolean): Promise<void> {
+    await session.request("applied", { id: this.proposal(session).id, written });
+    session.applied = written ? "editor" : false;
     this.sessions.changed(session);
-    void vscode.window.showInformationMessage(`Taken back: ${title}`);
   }
 
   private async ask(session: Session, text: string): Promise<void> {

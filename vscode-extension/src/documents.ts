@@ -1,10 +1,8 @@
 /** Documents that are no files: the report, and the sides of the diff preview. */
 
-import * as fs from "node:fs/promises";
-import * as path from "node:path";
 import * as vscode from "vscode";
-import type { ChangedFile, Proposal } from "./messages";
-import { apply, type FilePatch, parse } from "./patch";
+import { filesOf, target, textOf } from "./fixes";
+import type { Proposal } from "./messages";
 import { report } from "./report";
 import type { Session, Sessions } from "./sessions";
 
@@ -43,37 +41,28 @@ export class Documents implements vscode.TextDocumentContentProvider, vscode.Dis
     await vscode.commands.executeCommand("markdown.showPreviewToSide", REPORT);
   }
 
-  /** What a fix changes: a diff editor, or one for several files. */
+  /** What a fix changes: a diff editor for all its files. */
   async preview(session: Session, proposal: Proposal): Promise<void> {
-    const patches = parse(proposal.diff);
     const sides: [vscode.Uri, vscode.Uri, vscode.Uri][] = [];
-    for (const file of proposal.files) {
-      const side = await this.sides(session, file, patches);
-      if (side === null) {
-        const document = await vscode.workspace.openTextDocument({ language: "diff", content: proposal.diff });
-        await vscode.window.showTextDocument(document, { preview: true });
+    for (const file of await filesOf(session)) {
+      const real = vscode.Uri.file(file.path);
+      const after = session.applied !== false ? file.newText : target(file, await textOf(file.path));
+      if (after === null) {
+        await this.showDiff(proposal);
         return;
       }
-      sides.push(side);
+      const asItIs = file.oldText !== null && session.applied === false;
+      const left = asItIs ? real : this.keep("before", session, file.path, file.oldText ?? "");
+      sides.push([real, left, this.keep("after", session, file.path, after)]);
     }
     const title = `Fix: ${proposal.title}${proposal.proved ? " (proved)" : " (not proved)"}`;
     await vscode.commands.executeCommand("vscode.changes", title, sides);
   }
 
-  private async sides(
-    session: Session,
-    file: ChangedFile,
-    patches: readonly FilePatch[],
-  ): Promise<[vscode.Uri, vscode.Uri, vscode.Uri] | null> {
-    const patch = patches.find((one) => one.path !== null && isEnd(file.path, one.path));
-    const before = file.new ? "" : await textOf(file.path);
-    const after = patch === undefined || before === null ? null : apply(before, patch.hunks);
-    if (before === null || after === null) {
-      return null;
-    }
-    const real = vscode.Uri.file(file.path);
-    const left = file.new ? this.keep("empty", session, file.path, "") : real;
-    return [real, left, this.keep("fix", session, file.path, after)];
+  /** For a fix that does not fit the files any more. */
+  private async showDiff(proposal: Proposal): Promise<void> {
+    const document = await vscode.workspace.openTextDocument({ language: "diff", content: proposal.diff });
+    await vscode.window.showTextDocument(document, { preview: true });
   }
 
   private keep(side: string, session: Session, file: string, text: string): vscode.Uri {
@@ -82,20 +71,4 @@ export class Documents implements vscode.TextDocumentContentProvider, vscode.Dis
     this.emitter.fire(uri);
     return uri;
   }
-}
-
-/** Whether a relative path of a diff means the file. */
-export function isEnd(absolute: string, relative: string): boolean {
-  const parts = path.normalize(absolute).split(path.sep);
-  const end = relative.split("/");
-  return end.every((part, i) => part === parts[parts.length - end.length + i]);
-}
-
-/** The buffer's text if the file is open, else the file's; null if there is none. */
-export async function textOf(file: string): Promise<string | null> {
-  const open = vscode.workspace.textDocuments.find((one) => one.uri.scheme === "file" && one.uri.fsPath === file);
-  if (open !== undefined) {
-    return open.getText();
-  }
-  return fs.readFile(file, "utf8").catch(() => null);
 }

@@ -1,9 +1,8 @@
 /** The lens over the failing line, and the light bulb there and where the fix changes something. */
 
 import * as vscode from "vscode";
-import { isEnd } from "./documents";
+import { editOf } from "./fixes";
 import type { Proposal } from "./messages";
-import { locate, parse } from "./patch";
 import type { Session, Sessions } from "./sessions";
 import { settings } from "./settings";
 
@@ -25,7 +24,7 @@ export class Lens implements vscode.CodeLensProvider, vscode.CodeActionProvider<
       }),
       sessions.onDidChange(({ what }) => {
         this.emitter.fire();
-        if (what === "stopped") {
+        if (what !== "progress") {
           setTimeout(() => this.emitter.fire(), AGAIN);
         }
       }),
@@ -57,7 +56,7 @@ export class Lens implements vscode.CodeLensProvider, vscode.CodeActionProvider<
       if (session.proposal === undefined) {
         return [lens("$(sparkle) Autodebug this exception", "investigate"), lens("Explain", "explain")];
       }
-      if (session.applied) {
+      if (session.applied !== false) {
         return [lens(`$(check) Fixed: ${session.proposal.title}`, "showReport"), lens("Undo", "undo")];
       }
       return [
@@ -75,9 +74,9 @@ export class Lens implements vscode.CodeLensProvider, vscode.CodeActionProvider<
       const failing = this.at(document).includes(session) && (session.snapshot?.line ?? 0) - 1;
       const atFailure = typeof failing === "number" && range.start.line <= failing && failing <= range.end.line;
       const fix = session.proposal;
-      if (fix !== undefined && !session.applied && (atFailure || touches(fix, document, range))) {
+      if (fix !== undefined && session.applied === false && (atFailure || touches(fix, document, range))) {
         const proved = fix.proved ? "proved" : "not proved";
-        actions.push(new Fix(`Autodebug: ${fix.title} (${proved})`, session, null, fix.proved));
+        actions.push(new Fix(`Autodebug: ${fix.title} (${proved})`, session, "edited", fix.proved, true));
         actions.push(new Fix("Autodebug: preview the fix", session, "preview"));
         if (session.canRestartFrame && session.stopped) {
           actions.push(new Fix("Autodebug: apply the fix and restart the frame", session, "applyAndRestartFrame"));
@@ -91,7 +90,7 @@ export class Lens implements vscode.CodeLensProvider, vscode.CodeActionProvider<
         actions.push(new Fix("Autodebug: explain this exception", session, "explain"));
         actions.push(new Fix("Autodebug: show the investigation", session, "showReport"));
       }
-      if (session.applied) {
+      if (session.applied !== false && (atFailure || (fix !== undefined && touches(fix, document, range)))) {
         actions.push(new Fix("Autodebug: undo the fix", session, "undo"));
       }
     }
@@ -100,9 +99,8 @@ export class Lens implements vscode.CodeLensProvider, vscode.CodeActionProvider<
 
   /** The fix as an edit of the buffers, made when it is chosen. */
   async resolveCodeAction(action: Fix): Promise<Fix> {
-    const proposal = action.session.proposal;
-    if (action.command === undefined && proposal !== undefined) {
-      action.edit = await editOf(proposal);
+    if (action.isFix) {
+      action.edit = await editOf(action.session);
     }
     return action;
   }
@@ -114,19 +112,19 @@ export class Lens implements vscode.CodeLensProvider, vscode.CodeActionProvider<
   }
 }
 
-/** A code action of ours; without a command it is the fix itself. */
+/** A code action of ours. */
 class Fix extends vscode.CodeAction {
+  /** @param isFix it is the fix itself: an edit comes before the command */
   constructor(
     title: string,
     readonly session: Session,
-    command: string | null,
+    command: string,
     preferred = false,
+    readonly isFix = false,
   ) {
     super(title, vscode.CodeActionKind.QuickFix);
     this.isPreferred = preferred;
-    if (command !== null) {
-      this.command = { title, command: `autodebug.${command}`, arguments: [session.debug.id] };
-    }
+    this.command = { title, command: `autodebug.${command}`, arguments: [session.debug.id] };
   }
 }
 
@@ -135,33 +133,4 @@ function touches(proposal: Proposal, document: vscode.TextDocument, range: vscod
   return (file?.ranges ?? []).some(
     ({ oldStart, oldLines }) => oldStart - 1 <= range.end.line && range.start.line < oldStart - 1 + Math.max(1, oldLines),
   );
-}
-
-async function editOf(proposal: Proposal): Promise<vscode.WorkspaceEdit> {
-  const edit = new vscode.WorkspaceEdit();
-  const patches = parse(proposal.diff);
-  const about = { label: proposal.title, needsConfirmation: !proposal.proved };
-  for (const file of proposal.files) {
-    const uri = vscode.Uri.file(file.path);
-    const patch = patches.find((one) => one.path !== null && isEnd(file.path, one.path));
-    if (patch === undefined) {
-      throw new Error(`The fix does not say what changes in ${file.path}.`);
-    }
-    if (file.new) {
-      const text = patch.hunks.flatMap((hunk) => hunk.after).join("\n") + "\n";
-      edit.createFile(uri, { contents: Buffer.from(text), overwrite: false, ignoreIfExists: false }, about);
-      continue;
-    }
-    const document = await vscode.workspace.openTextDocument(uri);
-    const lines = document.getText().split(/\r?\n/);
-    const replacements = locate(lines, patch.hunks);
-    if (replacements === null) {
-      throw new Error(`${file.path} has changed where the fix changes it: investigate again.`);
-    }
-    for (const { line, removed, added } of replacements) {
-      const range = new vscode.Range(line, 0, line + removed, 0);
-      edit.replace(uri, document.validateRange(range), added.map((text) => text + "\n").join(""), about);
-    }
-  }
-  return edit;
 }

@@ -67,3 +67,12 @@ export interface Proposal {
   /** US dollars, null if the price is unknown. */
   readonly cost: number | null;
 }
+
+/** One file of the answer to `dapAgent/texts`. */
+export interface FileTexts {
+  readonly path: string;
+  /** When the fix was made; null: there was no such file. */
+  readonly oldText: string | null;
+  /** With the fix; null: it is no text that can be shown. */
+  readonly newText: string | null;
+}

@@ -1,16 +1,12 @@
-/** Unified diffs: taken apart by file, and applied to a text of which only the places named must be as before. */
+/** A change of a text, taken as hunks, so that it can be put into a text which has changed elsewhere meanwhile. */
+
+import type { LineRange } from "./messages";
 
 export interface Hunk {
-  /** First line of the old text, from 1; 0 if it is empty there. */
-  readonly start: number;
+  /** Where it was in the old text, from 0. */
+  readonly line: number;
   readonly before: readonly string[];
   readonly after: readonly string[];
-}
-
-export interface FilePatch {
-  /** As after `+++`, without `b/`; null if the file is removed. */
-  readonly path: string | null;
-  readonly hunks: readonly Hunk[];
 }
 
 export interface Replacement {
@@ -22,52 +18,44 @@ export interface Replacement {
   readonly added: readonly string[];
 }
 
-const HEAD = /^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@/;
+const CONTEXT = 3; // lines around a change that must be as they were
 
-/** The files of a unified diff, in its order. */
-export function parse(diff: string): FilePatch[] {
-  const lines = diff.split("\n");
-  const files: { path: string | null; hunks: Hunk[] }[] = [];
-  let at = 0;
-  while (at < lines.length) {
-    const line = lines[at] ?? "";
-    if (line.startsWith("--- ") && (lines[at + 1] ?? "").startsWith("+++ ")) {
-      const name = (lines[at + 1] ?? "").slice(4).split("\t")[0] ?? "";
-      files.push({ path: name === "/dev/null" ? null : name.replace(/^b\//, ""), hunks: [] });
-      at += 2;
-      continue;
-    }
-    const head = HEAD.exec(line);
-    const file = files.at(-1);
-    if (head === null || file === undefined) {
-      at += 1;
-      continue;
-    }
-    let old = Number(head[2] ?? 1);
-    let fresh = Number(head[4] ?? 1);
-    const before: string[] = [];
-    const after: string[] = [];
-    at += 1;
-    while (at < lines.length && (old > 0 || fresh > 0)) {
-      const text = lines[at] ?? "";
-      const body = text.slice(1);
-      if (text.startsWith("\\")) {
-        at += 1;
-        continue;
-      }
-      if (!text.startsWith("+")) {
-        before.push(body);
-        old -= 1;
-      }
-      if (!text.startsWith("-")) {
-        after.push(body);
-        fresh -= 1;
-      }
-      at += 1;
-    }
-    file.hunks.push({ start: Number(head[1]), before, after });
-  }
-  return files;
+export function linesOf(text: string): string[] {
+  return text.split(/\r\n|\n/);
+}
+
+/** The hunks between two texts. *ranges*: the lines that change, as dap-agent tells them; both texts' ends stay. */
+export function hunksOf(oldText: string, newText: string, ranges: readonly LineRange[]): Hunk[] {
+  const [before, after] = [linesOf(oldText), linesOf(newText)];
+  const changes = ranges.map(({ oldStart, oldLines, newStart, newLines }) => ({
+    // a unified diff names the line before a place where there is nothing
+    old: oldLines === 0 ? oldStart : oldStart - 1,
+    oldEnd: oldLines === 0 ? oldStart : oldStart - 1 + oldLines,
+    fresh: newLines === 0 ? newStart : newStart - 1,
+    freshEnd: newLines === 0 ? newStart : newStart - 1 + newLines,
+  }));
+  const last = before.at(-1) === "" ? before.length - 1 : before.length; // the end of the last line is no line
+  let taken = 0;
+  return changes.map(({ old, oldEnd, fresh, freshEnd }, i) => {
+    const head = Math.min(CONTEXT, old - taken);
+    const tail = Math.min(CONTEXT, Math.max(0, (changes[i + 1]?.old ?? last) - oldEnd));
+    taken = oldEnd + tail;
+    return {
+      line: old - head,
+      before: before.slice(old - head, oldEnd + tail),
+      after: [...before.slice(old - head, old), ...after.slice(fresh, freshEnd), ...before.slice(oldEnd, oldEnd + tail)],
+    };
+  });
+}
+
+/** Hunks that take the change back. */
+export function reversed(hunks: readonly Hunk[]): Hunk[] {
+  let shift = 0;
+  return hunks.map(({ line, before, after }) => {
+    const back = { line: line + shift, before: after, after: before };
+    shift += after.length - before.length;
+    return back;
+  });
 }
 
 /**
@@ -79,7 +67,7 @@ export function locate(lines: readonly string[], hunks: readonly Hunk[]): Replac
   let shift = 0;
   let from = 0;
   for (const hunk of hunks) {
-    const wanted = Math.max(0, hunk.start - 1) + shift;
+    const wanted = hunk.line + shift;
     const line = place(lines, hunk.before, wanted, from);
     if (line === null) {
       return null;
@@ -94,7 +82,7 @@ export function locate(lines: readonly string[], hunks: readonly Hunk[]): Replac
 /** *text* with *hunks* applied, or null as in `locate`. Line ends stay what they were. */
 export function apply(text: string, hunks: readonly Hunk[]): string | null {
   const end = text.includes("\r\n") ? "\r\n" : "\n";
-  const lines = text.split(/\r\n|\n/);
+  const lines = linesOf(text);
   const replacements = locate(lines, hunks);
   if (replacements === null) {
     return null;

@@ -5,7 +5,7 @@ import type { Proposal, Snapshot } from "./messages";
 export interface Told {
   readonly snapshot: Snapshot | undefined;
   readonly proposal: Proposal | undefined;
-  readonly applied: boolean;
+  readonly applied: unknown;
   readonly answers: readonly { readonly question: string; readonly text: string }[];
   readonly steps: readonly string[];
 }
@@ -17,7 +17,7 @@ export function report({ snapshot, proposal, applied, answers, steps }: Told, sh
     parts.push(`In ${code(snapshot.function ?? "?")}, ${code(`${shorten(snapshot.path)}:${snapshot.line ?? "?"}`)}.`);
   }
   if (proposal !== undefined) {
-    const state = applied ? "applied" : proposal.proved ? "proved, not applied yet" : "not proved";
+    const state = applied !== false ? "applied" : proposal.proved ? "proved, not applied yet" : "not proved";
     parts.push(`## Fix: ${prose(proposal.title)}`, `*${state}*`, `### Cause`, prose(proposal.cause));
     if (proposal.evidence.length > 0) {
       const values = proposal.evidence.map(({ text, frame, expression, value }) => {

@@ -1,7 +1,7 @@
 /** What is known of each debug session that goes through dap-agent, from its messages. */
 
 import * as vscode from "vscode";
-import type { Progress, Proposal, Ready, Snapshot, Task } from "./messages";
+import type { FileTexts, Progress, Proposal, Ready, Snapshot, Task } from "./messages";
 
 export interface Working {
   readonly id: string;
@@ -27,7 +27,10 @@ export class Session {
   ended = false;
   working: Working | undefined;
   proposal: Proposal | undefined;
-  applied = false;
+  /** Who has written the fix to the files: the adapter, or the editor out of its buffers. */
+  applied: "adapter" | "editor" | false = false;
+  /** Of the files of a fix. */
+  texts: { readonly id: string; readonly files: readonly FileTexts[] } | undefined;
   /** What the newest investigation has done, line by line. */
   steps: string[] = [];
   answers: Answer[] = [];

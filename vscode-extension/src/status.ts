@@ -28,8 +28,8 @@ export class Status implements vscode.Disposable {
     void vscode.commands.executeCommand("setContext", "dapAgent.session", alive);
     void vscode.commands.executeCommand("setContext", "dapAgent.exception", alive && session.snapshot !== undefined);
     void vscode.commands.executeCommand("setContext", "dapAgent.working", alive && session.working !== undefined);
-    void vscode.commands.executeCommand("setContext", "dapAgent.fix", alive && session.proposal !== undefined && !session.applied);
-    void vscode.commands.executeCommand("setContext", "dapAgent.applied", alive && session.applied);
+    void vscode.commands.executeCommand("setContext", "dapAgent.fix", alive && session.proposal !== undefined && session.applied === false);
+    void vscode.commands.executeCommand("setContext", "dapAgent.applied", alive && session.applied !== false);
     void vscode.commands.executeCommand("setContext", "dapAgent.restartFrame", alive && session.canRestartFrame && session.stopped);
     if (!alive) {
       this.item.hide();
@@ -44,7 +44,7 @@ export class Status implements vscode.Disposable {
     };
     if (working !== undefined) {
       say(`$(sync~spin) ${working.message || "Investigating"}`, "Autodebug: cancel", "autodebug.cancel");
-    } else if (proposal !== undefined && !applied) {
+    } else if (proposal !== undefined && applied === false) {
       say(`$(lightbulb) Fix ready: ${proposal.title}`, "Autodebug: preview the fix", "autodebug.preview");
     } else if (proposal !== undefined) {
       say(`$(check) Fixed: ${proposal.title}`, "Autodebug: show the report", "autodebug.showReport");

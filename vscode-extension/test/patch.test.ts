@@ -1,62 +1,45 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { apply, locate, parse } from "../src/patch";
+import { apply, hunksOf, linesOf, locate, reversed } from "../src/patch";
 
-const DIFF = `--- a/shop/orders.py
-+++ b/shop/orders.py
-@@ -2,4 +2,4 @@
- two
--three
-+THREE
- four
--five
-\\ No newline at end of file
-+FIVE
-\\ No newline at end of file
---- /dev/null
-+++ b/tests/test_new.py
-@@ -0,0 +1,2 @@
-+first
-+second
-`;
+const OLD = "one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\nten\n";
+const NEW = "one\ntwo\nTHREE\nfour\nfive\nsix\nseven\neight\nnine\nnine and a half\nten\n";
+const RANGES = [
+  { oldStart: 3, oldLines: 1, newStart: 3, newLines: 1 },
+  { oldStart: 9, oldLines: 0, newStart: 10, newLines: 1 },
+];
+const HUNKS = hunksOf(OLD, NEW, RANGES);
 
-test("a diff is taken apart by file", () => {
-  const files = parse(DIFF);
-  assert.deepEqual(
-    files.map(({ path, hunks }) => [path, hunks.length]),
-    [
-      ["shop/orders.py", 1],
-      ["tests/test_new.py", 1],
-    ],
-  );
-  assert.deepEqual(files[1]?.hunks[0], { start: 0, before: [], after: ["first", "second"] });
+test("hunks lead from the old text to the new one and back", () => {
+  assert.equal(apply(OLD, HUNKS), NEW);
+  assert.equal(apply(NEW, reversed(HUNKS)), OLD);
 });
 
-test("a line that looks like a head is text within a hunk", () => {
-  const [file] = parse("--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n--- old\n+++ new\n same\n");
-  assert.deepEqual(file?.hunks, [{ start: 1, before: ["-- old", "same"], after: ["++ new", "same"] }]);
+test("line ends stay what they are", () => {
+  assert.equal(apply(OLD.replaceAll("\n", "\r\n"), HUNKS), NEW.replaceAll("\n", "\r\n"));
 });
 
-test("a patch is applied, line ends stay", () => {
-  const hunks = parse(DIFF)[0]?.hunks ?? [];
-  assert.equal(apply("one\ntwo\nthree\nfour\nfive", hunks), "one\ntwo\nTHREE\nfour\nFIVE");
-  assert.equal(apply("one\r\ntwo\r\nthree\r\nfour\r\nfive", hunks), "one\r\ntwo\r\nTHREE\r\nfour\r\nFIVE");
+test("a buffer that has changed elsewhere keeps that change", () => {
+  assert.equal(apply("zero\n" + OLD, HUNKS), "zero\n" + NEW);
+  assert.equal(apply(OLD + "eleven\n", HUNKS), NEW + "eleven\n");
 });
 
-test("a patch of a buffer that has changed elsewhere finds its place", () => {
-  const hunks = parse(DIFF)[0]?.hunks ?? [];
-  assert.equal(apply("new\nnew\none\ntwo\nthree\nfour\nfive", hunks), "new\nnew\none\ntwo\nTHREE\nfour\nFIVE");
+test("a place that has changed, or is there twice, is not touched", () => {
+  assert.equal(apply(OLD.replace("three", "three!"), HUNKS), null);
+  const twice = hunksOf("a\nb\n", "A\nb\n", [{ oldStart: 1, oldLines: 1, newStart: 1, newLines: 1 }]);
+  assert.equal(apply("x\na\nb\n\na\nb\n", twice), null);
 });
 
-test("a patch whose place has changed, or is there twice, is not applied", () => {
-  const hunks = parse(DIFF)[0]?.hunks ?? [];
-  assert.equal(apply("one\ntwo\nthree!\nfour\nfive", hunks), null);
-  assert.equal(apply("x\nx\ntwo\nthree\nfour\nfive\ntwo\nthree\nfour\nfive", hunks), null);
+test("the end of a text may change, too", () => {
+  const grown = hunksOf("a\n", "a\nb\n", [{ oldStart: 1, oldLines: 0, newStart: 2, newLines: 1 }]);
+  assert.equal(apply("a\n", grown), "a\nb\n");
+  const shrunk = hunksOf("a\nb\n", "a\n", [{ oldStart: 2, oldLines: 1, newStart: 1, newLines: 0 }]);
+  assert.equal(apply("a\nb\n", shrunk), "a\n");
 });
 
 test("only the lines that change are replaced", () => {
-  const hunk = { start: 1, before: ["a", "b", "c"], after: ["a", "B", "c"] };
-  assert.deepEqual(locate(["a", "b", "c"], [hunk]), [{ line: 1, removed: 1, added: ["B"] }]);
-  const insertion = { start: 1, before: ["a", "c"], after: ["a", "b", "c"] };
-  assert.deepEqual(locate(["a", "c"], [insertion]), [{ line: 1, removed: 0, added: ["b"] }]);
+  assert.deepEqual(locate(linesOf(OLD), HUNKS), [
+    { line: 2, removed: 1, added: ["THREE"] },
+    { line: 9, removed: 0, added: ["nine and a half"] },
+  ]);
 });

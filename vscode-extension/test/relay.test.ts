@@ -11,13 +11,21 @@ const DIES = adapter("process.exit(3)");
 interface Heard {
   readonly said: string[];
   readonly failed: string[];
+  /** Comes with the first failure. */
+  readonly failure: Promise<void>;
 }
 
 async function opened(command: Command): Promise<{ relay: Relay; heard: Heard; closed: Promise<void> }> {
-  const heard: Heard = { said: [], failed: [] };
+  let fail = (): void => undefined;
+  const failure = new Promise<void>((resolve) => (fail = resolve));
+  const heard: Heard = { said: [], failed: [], failure };
   let tell = (): void => undefined;
   const closed = new Promise<void>((resolve) => (tell = resolve));
-  const events = { said: (line: string) => heard.said.push(line), failed: (why: string) => heard.failed.push(why) };
+  const failed = (why: string): void => {
+    heard.failed.push(why);
+    fail();
+  };
+  const events = { said: (line: string) => heard.said.push(line), failed };
   return { relay: await Relay.open(command, events, tell), heard, closed };
 }
 
@@ -57,7 +65,7 @@ test("an adapter that dies at once is told of", async () => {
   const socket = net.connect(relay.port, "127.0.0.1");
   socket.resume();
   socket.on("error", () => undefined);
-  await once(socket, "close");
+  await heard.failure;
   assert.deepEqual(heard.failed, ["it ended with status 3 before it had said anything"]);
   relay.dispose();
 });
@@ -67,6 +75,7 @@ test("an adapter that cannot be started is told of", async () => {
   const socket = net.connect(relay.port, "127.0.0.1");
   socket.resume();
   socket.on("error", () => undefined);
+  await heard.failure;
   await once(socket, "close");
   assert.equal(heard.failed.length, 1);
   assert.match(heard.failed[0] ?? "", /^\/nowhere\/python cannot be started: /);
