@@ -8,6 +8,7 @@ from dap_agent.cli import exit_status, failure
 from dap_agent.cli.interrupts import Interrupted, Interrupts
 from dap_agent.cli.investigator import Investigator
 from dap_agent.cli.json_report import Report
+from dap_agent.cli.live_fix import LiveFix
 from dap_agent.cli.outputs import outputs
 from dap_agent.cli.settings import Settings
 from dap_agent.cli.stops import Stops, apply, decided
@@ -63,6 +64,7 @@ async def run(settings: Settings, ui: Ui, attach: Attach, *, root: Path | None, 
     with Interrupts(pass_on_interrupt=False) as interrupts:
         investigator = Investigator(settings, root, None, ui, report, interrupts)
         stops = Stops(ui, report, investigator, interrupts, decided(settings, ui, "never"))
+        live = LiveFix(ui, report)
         folders = settings.workspace or (root or find_root(Path.cwd()),)
         try:
             investigator.start()
@@ -70,10 +72,10 @@ async def run(settings: Settings, ui: Ui, attach: Attach, *, root: Path | None, 
             async with watched("attach", settings, folders, "an attached program") as investigator.watched:
                 try:
                     event = await interrupts.interruptible(_event(debuggee, ui, now))
-                    await _deal_with(event, stops, ui, now)
+                    await _deal_with(event, stops, ui, now, live)
                 finally:
                     await debuggee.close()
-                report.exit_status = _decide(stops, ui, report)
+                report.exit_status = _decide(stops, ui, report, live)
                 if report.exit_status == exit_status.APPLIED:
                     investigator.watched.wrote_fix()
         except Interrupted:
@@ -97,7 +99,7 @@ async def _event(debuggee: Debuggee, ui: Ui, now: bool) -> Stopped | Ended:
     return await debuggee.next_event()
 
 
-async def _deal_with(event: Stopped | Ended, stops: Stops, ui: Ui, now: bool) -> None:
+async def _deal_with(event: Stopped | Ended, stops: Stops, ui: Ui, now: bool, live: LiveFix) -> None:
     match event:
         case Ended() as ended:
             for crash in ended.crashes:
@@ -110,15 +112,18 @@ async def _deal_with(event: Stopped | Ended, stops: Stops, ui: Ui, now: bool) ->
                     await stops.paused(stopped.program)
                 else:
                     await stops.met(stopped.program, child=stopped.is_child)
+                if stops.approved and stops.finding is not None:
+                    await live.give(stopped.program, stops.finding)
             finally:
                 await stopped.resume()
 
 
-def _decide(stops: Stops, ui: Ui, report: Report) -> int:
+def _decide(stops: Stops, ui: Ui, report: Report, live: LiveFix) -> int:
     finding = stops.finding
     if finding is None or finding.outcome.proposal is None:
         return exit_status.CRASHED if report.stops else 0
-    if not stops.approved or not apply(finding, ui, report):
+    if live.tried:
+        return exit_status.APPLIED if live.applied else exit_status.PROPOSED
+    if not stops.approved or not apply(finding, ui, report):  # it has ended
         return exit_status.PROPOSED
-    ui.note("the running program keeps its old code until it is started again.")
     return exit_status.APPLIED

@@ -16,7 +16,7 @@ PROPOSED = 81
 FIXED = 82
 #: A fix was applied, and the program failed when it ran again.
 STILL_FAILING = 83
-#: A fix was applied to the files; there was nothing to run again (`attach`).
+#: A fix was applied to the files; nothing was run again: an attached program, or a server that went on with it.
 APPLIED = 84
 
 #: Each of our statuses with its meaning, as `--help` and the README show them.
@@ -27,5 +27,5 @@ MEANINGS: dict[int, str] = {
     PROPOSED: "a fix was proposed and not applied",
     FIXED: "a fix was applied and the program then ran through with status 0",
     STILL_FAILING: "a fix was applied and the program then failed again",
-    APPLIED: "a fix was applied and nothing was run again (attach)",
+    APPLIED: "a fix was applied and nothing was run again (attach, or a server that went on with it)",
 }

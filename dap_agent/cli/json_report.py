@@ -28,6 +28,7 @@ class Report:
         stops: the headlines of all stops, the first included.
         outcome: of the investigation, None if there was none.
         applied: the files a fix was written to, relative to the workspace.
+        reloaded: what the live program has taken of the fix.
         continued: what became of `--continue`.
         rerun: how the program did after the fix.
         prompt: what `--show-prompt` printed.
@@ -42,6 +43,7 @@ class Report:
     stops: list[str] = field(default_factory=list)
     outcome: "Outcome | None" = None
     applied: tuple[str, ...] = ()
+    reloaded: dict[str, Any] | None = None
     continued: dict[str, Any] | None = None
     rerun: dict[str, Any] | None = None
     prompt: str | None = None
@@ -65,6 +67,7 @@ class Report:
             "verdict": None,
             "trial": outcome.trial.to_json() if outcome and outcome.trial else None,
             "applied": list(self.applied),
+            "reloaded": self.reloaded,
             "continued": self.continued,
             "rerun": self.rerun,
             "usage": None,

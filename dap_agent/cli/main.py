@@ -124,7 +124,7 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
 
     run = _command(commands, "run", "run a program and deal with its crash", usage=RUN_USAGE)
-    run.epilog = RUN_EPILOG + _statuses(exit_status.APPLIED)
+    run.epilog = RUN_EPILOG + _statuses()
     _add_options(run, "run")
 
     attach = _command(
@@ -134,8 +134,8 @@ def build_parser() -> argparse.ArgumentParser:
         usage="dap-agent attach [options] (--pid N | --connect HOST:PORT)",
     )
     attach.epilog = (
-        "Ctrl-C detaches; the program goes on. A fix is written to the files; the running program keeps its old code\n"
-        "until it is started again.\n\nexit status: 0 if there was no exception, else\n"
+        "Ctrl-C detaches; the program goes on. A fix is written to the files and put into the running program; what it\n"
+        "keeps of its old code is told.\n\nexit status: 0 if there was no exception, else\n"
         + _statuses(exit_status.FIXED, exit_status.STILL_FAILING)
     )
     where = attach.add_mutually_exclusive_group(required=True)

@@ -11,6 +11,7 @@ from dap_agent.cli.going_on import GoingOn
 from dap_agent.cli.interrupts import Interrupts
 from dap_agent.cli.investigator import Finding, Investigator
 from dap_agent.cli.json_report import Report
+from dap_agent.cli.live_fix import LiveFix, is_server
 from dap_agent.cli.outputs import outputs
 from dap_agent.cli.rerun import Input, Rerun
 from dap_agent.cli.settings import Fix, Settings
@@ -113,6 +114,7 @@ class _Run:
         at_raise = "always" if settings.go_on and settings.stop_at_raise == "auto" else settings.stop_at_raise
         self._rules = StopRules(at_raise, settings.ignore, settings.record)
         self._going_on = GoingOn(ui, report)
+        self._live = LiveFix(ui, report)
         self._fix = fix
         self._stops_before = 0  # exceptions met before the program went on
 
@@ -132,7 +134,13 @@ class _Run:
             if going_on.went_on:
                 going_on.over(finding, status, len(self._report.stops) - self._stops_before)
                 return status
-            if not going_on.tried:
+            if self._live.taken:
+                later = self._report.stops[self._stops_before :]
+                return self._live.over(finding, self._report.stops[0] in later)
+            if self._live.tried:
+                if not self._live.applied:
+                    return exit_status.PROPOSED
+            elif not going_on.tried:
                 if not stops.approved or not apply(finding, self._ui, self._report):
                     return exit_status.PROPOSED
                 self._told(lambda watched: watched.wrote_fix())
@@ -153,6 +161,8 @@ class _Run:
                             await stops.met(stopped.program, child=stopped.is_child)
                             if self._settings.go_on and stops.approved and not self._going_on.tried:
                                 await self._go_on(stops, stopped)
+                            elif stops.approved and not self._live.tried and is_server(stopped.program.snapshot):
+                                await self._serve_on(stops, stopped)
                         finally:
                             await stopped.resume()
                             self._told(lambda watched: watched.resumed_after())
@@ -172,6 +182,13 @@ class _Run:
         await self._going_on.after_fix(stopped.program, stops.finding)
         self._stops_before = len(self._report.stops)
         if self._going_on.applied:
+            self._told(lambda watched: watched.wrote_fix())
+
+    async def _serve_on(self, stops: "Stops", stopped: Stopped) -> None:
+        assert stops.finding is not None, "its fix is approved"
+        await self._live.give(stopped.program, stops.finding)
+        self._stops_before = len(self._report.stops)
+        if self._live.applied:
             self._told(lambda watched: watched.wrote_fix())
 
     def _told(self, what: "Callable[[Watched], None]") -> None:

@@ -24,7 +24,7 @@ _SLICE = 0.05  # seconds that a thread keeps the interpreter meanwhile: a change
 
 _UNFIT = (SyntaxError, ValueError, RecursionError, MemoryError)
 
-_texts: Dict[str, str] = {}  # real path -> the text that was put in last
+_put_in: Dict[str, Source] = {}  # real path -> the text that was put in last
 _refused: Dict[str, Set[str]] = {}  # real path -> functions that have not taken it
 
 
@@ -69,9 +69,10 @@ def _file(file: Dict[str, Any], found: Optional[live.Live], frames: List[types.F
         if found is None:
             return told
         real = os.path.realpath(path)
-        told["old"] = _texts.get(real, file["old"])
-        old = new  # not known: only functions are put in, found by their names
-        if told["old"] is not None:
+        known = _put_in.get(real)
+        told["old"] = known.text if known is not None else file["old"]
+        old = known or new  # not known: only functions are put in, found by their names
+        if known is None and told["old"] is not None:
             try:
                 old = Source(told["old"], found.filename)
             except _UNFIT:
@@ -83,7 +84,7 @@ def _file(file: Dict[str, Any], found: Optional[live.Live], frames: List[types.F
         suspect: Callable[[str], bool] = refused.__contains__ if told["old"] is not None else lambda name: True
         _put(path, found, old, new, frames, suspect, told)
     if told["error"] is None:
-        _texts[real] = text
+        _put_in[real] = new
         _refused[real] = {each["name"] for each in told["functions"] if each["outcome"] == "refused"}
         linecache.checkcache(found.filename)
     return told
@@ -187,5 +188,18 @@ def same_lines(old: str, new: str) -> List[List[int]]:
     """Blocks of lines that two texts share: first old line, first new line (from 1), number of lines."""
     import difflib
 
-    matcher = difflib.SequenceMatcher(None, old.split("\n"), new.split("\n"), autojunk=False)
-    return [[i + 1, j + 1, size] for i, j, size in matcher.get_matching_blocks() if size]
+    one, other = old.split("\n"), new.split("\n")
+    most = min(len(one), len(other))
+    head = 0
+    while head < most and one[head] == other[head]:
+        head += 1
+    tail = 0
+    while tail < most - head and one[-1 - tail] == other[-1 - tail]:
+        tail += 1
+    # what is the same at both ends need not be compared with everything
+    ends = len(one) - tail, len(other) - tail
+    matcher = difflib.SequenceMatcher(None, one[head : ends[0]], other[head : ends[1]], autojunk=False)
+    blocks = [[1, 1, head]]
+    blocks += [[i + head + 1, j + head + 1, size] for i, j, size in matcher.get_matching_blocks()]
+    blocks.append([ends[0] + 1, ends[1] + 1, tail])
+    return [block for block in blocks if block[2]]

@@ -2,11 +2,6 @@
 
 Numbers are those of the collection of issue threads that the tests' names quote the first of.
 
-Not cured:
-
-36 (jurigged#58: after a hot reload, running frames and generators keep old code): dap-agent does not reload code; a fix
-   is written to the files and `/restart` runs it. What was and was not swapped is for the hot reload to say.
-
 Cured in part only:
 
 3  (exception in a worker of a thread pool): a Future that nobody asks is no stop of "Raised and not going to be
@@ -19,6 +14,7 @@ Cured in part only:
 21 (`await` in the console): a plain line is debugpy's, which runs it in another loop; /try says that it cannot.
 26 (children of a process attached to by its id): that they are not reported is told; attach to them by their own ids.
 29 (gevent, Celery): exceptions of greenlets are told to /why and do not stop; Celery wants `--pool=solo`.
+36 (hot reload): what has begun keeps its old code, `__init__` of instances that exist is not run again; both are told.
 37 (Python 3.15's duplicates): not tested, as debugpy does not run there.
 """
 
@@ -27,7 +23,7 @@ import re
 from pathlib import Path
 
 SYMPTOMS = set(range(1, 38))
-NOT_CURED = {36}
+NOT_CURED: set[int] = set()
 FOLDER = Path(__file__).parent
 
 
