@@ -20,9 +20,10 @@ from functools import partial
 from types import CodeType, FrameType
 from typing import Any, Callable
 
-from . import net, raise_events
+from . import net
 from .call_frames import identity, is_function, is_ours, running
 from .calls import READS_LATER, Memory, Record, clock
+from .recursing import complete, three_deep
 
 _TOOLS = (5, 3, 4)  # debugger, coverage and profiler have a meaning; raise_events.py has 4 or 3
 _NAME = "dap-agent"
@@ -215,13 +216,13 @@ class CallEvents:
                         self._set_unwinds(False)
                         if not self.frozen:
                             self._later()
-                if type(exc) is RecursionError and raise_events._tool is None:  # else that is done there
+                if type(exc) is RecursionError and not _raises_are_watched():  # else that is done there
                     trace = _third(exc)
                     if trace is not None:
                         try:
-                            raise_events._three_deep()
+                            three_deep()
                         except RecursionError:
-                            raise_events._complete(trace)
+                            complete(trace)
                 record = known.get(identity(code))
                 if record is not None and not self.frozen:
                     memory.left(record, exc)
@@ -284,6 +285,14 @@ class CallEvents:
 def _start_new_thread() -> Any:
     """Of the interpreter: pydevd's would tell an editor of the thread."""
     return getattr(_thread, "_original_start_new_thread", None) or _thread.start_new_thread
+
+
+_raises = "%s.raise_events" % __package__
+
+
+def _raises_are_watched() -> bool:
+    watching: Any = sys.modules.get(_raises)
+    return watching is not None and watching._tool is not None
 
 
 def _third(exc: RecursionError) -> Any:

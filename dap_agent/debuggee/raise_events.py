@@ -13,11 +13,12 @@ import os
 import sys
 import time
 from functools import partial
-from types import CodeType, TracebackType
+from types import CodeType
 from typing import TYPE_CHECKING, Any, Callable
 
 from . import at_raise
 from .at_raise import identity
+from .recursing import complete, three_deep
 
 if TYPE_CHECKING:
     from .at_raise import Watch
@@ -139,9 +140,9 @@ def _callback(watch: Watch) -> Callable[[CodeType, int, BaseException], None]:
                     inner = inner.tb_next
                     if inner is not None and inner.tb_next is None and exc.args == _AT_LIMIT:
                         try:
-                            _three_deep()
+                            three_deep()
                         except RecursionError:
-                            _complete(inner)
+                            complete(inner)
                 return
             places = handled.get(identity(code))
             if places is not None:
@@ -165,34 +166,6 @@ def _callback(watch: Watch) -> Callable[[CodeType, int, BaseException], None]:
                 raise
 
     return raised
-
-
-def _three_deep() -> None:
-    """Tells whether the limit is that near: it fails then."""
-    _two_deep()
-
-
-def _two_deep() -> None:
-    _nothing()
-
-
-def _nothing() -> None:
-    pass
-
-
-def _complete(trace: TracebackType) -> None:
-    """Give a RecursionError the frame back that it has lost to us; there must be room for this and an audit hook.
-
-    At the limit there is none for our callback: its own error takes the program's place, without the frame that has
-    raised. For that one stands the frame where the recursion was once before, which looks the same in a traceback.
-    """
-    code, offset = trace.tb_frame.f_code, trace.tb_lasti
-    inner, outer = trace.tb_frame, trace.tb_frame.f_back
-    while outer is not None:
-        if outer.f_lasti == offset and outer.f_code is code:
-            trace.tb_next = TracebackType(None, inner, inner.f_lasti, inner.f_lineno)
-            return
-        inner, outer = outer, outer.f_back
 
 
 def _stock_attributes(cls: type) -> bool:

@@ -11,10 +11,13 @@ import os
 import sys
 from _thread import get_ident
 from types import FrameType, FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from . import call_events, call_profile, calls, hooks, paths, recorded_tests, secrets, sources, stop
-from .snapshot import Picture
+from . import call_events, calls, hooks, paths, recorded_tests, secrets, sources, stop
+
+if TYPE_CHECKING:
+    from . import call_profile
+    from .snapshot import Picture
 
 SHOWN = 20
 """Functions that a snapshot carries."""
@@ -43,7 +46,12 @@ def start(hidden: tuple[str, ...] = (), running: bool = False) -> bool:
         return True
     memory = calls.Memory((stop.OURS, *hidden))
     source: call_events.CallEvents | call_profile.CallProfile
-    source = call_events.CallEvents(memory) if sys.version_info >= (3, 12) else call_profile.CallProfile(memory)
+    if sys.version_info >= (3, 12):
+        source = call_events.CallEvents(memory)
+    else:
+        from . import call_profile
+
+        source = call_profile.CallProfile(memory)
     if not source.begin():
         _why_not = "The recorder is off: the program uses the interpreter's tools for events itself."
         return False
@@ -155,6 +163,8 @@ def history(
         records.sort(key=lambda record: (-record.calls, -record.order))
     else:
         records.sort(key=lambda record: record.order, reverse=order != "oldest")
+    from .snapshot import Picture
+
     picture = Picture()
     chosen = records[start : start + min(count, _PAGE)]
     functions = []

@@ -113,8 +113,8 @@ def test_recorder_on_new_pythons(
     assert not failed
 
 
-async def in_an_editor(python: Path, program: Path, work: str, size: int, record: bool) -> tuple[float, float]:
-    """The seconds of a run that an editor has launched, with the filter `uncaught`."""
+async def in_an_editor(python: Path, program: Path, work: str, size: int, record: bool, best: list[float]) -> None:
+    """A run that an editor has launched, with the filter `uncaught`; its seconds are added to *best*."""
     async with session(side=payload, filters=["uncaught"]) as client:
         given = {"args": [work, str(size)], "dapAgent": {"record": record}}
         await client.launch(program, python, **given)
@@ -125,8 +125,7 @@ async def in_an_editor(python: Path, program: Path, work: str, size: int, record
             for each in client.log
             if each.get("event") == "output" and each["body"].get("category") == "stdout"
         )
-    first, best = json.loads(said)
-    return first, best
+    best.append(json.loads(said)[1])
 
 
 @pytest.mark.parametrize("version", ["3.12", "3.13"])
@@ -136,15 +135,13 @@ def test_recorder_in_an_editor(
     """The same bars in an editor's session, where it is on by default, too."""
     program = tmp_path / "work.py"
     program.write_text(PROGRAM, encoding="utf-8")
+    python = Path(all_interpreters[version])
     failed = []
     for work, size, bar in WORKS:
         best: dict[bool, list[float]] = {True: [], False: []}
         for _ in range(ROUNDS):
             for record in (False, True):
-                found = run(
-                    functools.partial(in_an_editor, Path(all_interpreters[version]), program, work, size, record)
-                )
-                best[record].append(found[1])
+                run(functools.partial(in_an_editor, python, program, work, size, record, best[record]))
         ratio = min(best[True]) / min(best[False])
         with capsys.disabled():
             print(f"\n{version} {work}, in an editor's session: {ratio:.3f} x, bar {bar} x")
