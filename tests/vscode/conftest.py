@@ -120,6 +120,7 @@ SETTINGS = {
     "workbench.startupEditor": "none",
     "workbench.tips.enabled": False,
     "dapAgent.model": "anthropic:test-model",
+    "dapAgent.stopAtFailures": "always",  # a frame can be restarted at the raise, whatever Python this is
 }
 
 

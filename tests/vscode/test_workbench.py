@@ -27,6 +27,7 @@ def test_from_f5_to_a_program_that_ends_well(driven: dict[str, Any]) -> None:
     assert story["lens_after"] < 3000  # milliseconds, with two cores for editor, browser, debugger and us
     assert story["report"] == ["Cause", "Evidence", "Change", "Verdicts", "Cost"]
     assert "sum 3.5" in story["output"]
+    assert story["processes"] == 1  # the frame was restarted, not the program
     assert "key: None" in story["output"]  # the program is not given the key from the secret storage
     assert driven["model"]["complaints"] == []  # and the model was given it
 

@@ -128,8 +128,17 @@ export class Commands {
     const isThere = (place: string | undefined): boolean =>
       place !== undefined && (/^[a-z][\w+.-]+:\/\//i.test(place) ? vscode.Uri.parse(place).fsPath : place) === path;
     const frame = stackFrames.find((one) => isThere(one.source?.path) && one.line === line) ?? stackFrames[0];
-    if (frame !== undefined) {
+    if (frame === undefined) {
+      return;
+    }
+    try {
       await session.debug.customRequest("restartFrame", { frameId: frame.id });
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      const program = "Restart the Program";
+      if ((await vscode.window.showWarningMessage(`The fix is applied. ${why}`, program)) === program) {
+        await this.applyAndRestartProgram(session);
+      }
     }
   }
 

@@ -2,7 +2,7 @@
 
 import * as vscode from "vscode";
 import type { Installer } from "./install";
-import { interpreter } from "./interpreters";
+import { interpreter, isNew } from "./interpreters";
 import { type Command, Relay } from "./relay";
 import { type Address, addressOf, type Configuration, interpreterOf, OWN_TYPE, route, runsTests } from "./routing";
 import type { Keys } from "./secrets";
@@ -33,7 +33,7 @@ export class Adapters implements vscode.DebugAdapterDescriptorFactory, vscode.Di
       if (chosen.kind === "child") {
         return configuration;
       }
-      this.stopAtFailures(folder, configuration);
+      await this.stopAtFailures(folder, configuration);
       if (configuration.type !== OWN_TYPE) {
         const command = await this.command(folder, configuration, chosen.connect);
         if (command !== null) {
@@ -89,10 +89,17 @@ export class Adapters implements vscode.DebugAdapterDescriptorFactory, vscode.Di
     [...this.relays.values()].forEach((relay) => relay.dispose());
   }
 
-  private stopAtFailures(folder: vscode.WorkspaceFolder | undefined, configuration: Configuration): void {
+  /** Below 3.12 a stop at the raise makes some programs slower: there it is for tests, whose runner catches all. */
+  private async stopAtFailures(folder: vscode.WorkspaceFolder | undefined, configuration: Configuration): Promise<void> {
     const wanted = settings(folder).stopAtFailures;
-    if (configuration.dapAgent === false || wanted === "never" || (wanted === "tests" && !runsTests(configuration))) {
+    if (configuration.dapAgent === false || wanted === "never") {
       return;
+    }
+    if (wanted !== "always" && !runsTests(configuration)) {
+      const python = interpreterOf(configuration);
+      if (wanted === "tests" || python === null || !(await isNew(python))) {
+        return;
+      }
     }
     const keys = (configuration.dapAgent ?? {}) as object;
     configuration.dapAgent = { unhandled: true, ...keys };

@@ -93,6 +93,16 @@ export class Finder {
   }
 }
 
+const versions = new Map<string, Promise<boolean>>();
+
+/** Whether an interpreter has `sys.monitoring` (Python 3.12), so that stops at a raise cost next to nothing. */
+export function isNew(python: string): Promise<boolean> {
+  const code = "import sys; print(sys.version_info >= (3, 12))";
+  const known = versions.get(python) ?? run(python, ["-c", code]).then(({ text }) => text.trim() === "True");
+  versions.set(python, known);
+  return known;
+}
+
 /** The interpreter of a virtual environment. */
 export function environmentPython(environment: string): string {
   return process.platform === "win32" ? path.join(environment, "Scripts", "python.exe") : path.join(environment, "bin", "python");

@@ -57,7 +57,12 @@ export class Lens implements vscode.CodeLensProvider, vscode.CodeActionProvider<
         return [lens("$(sparkle) Autodebug this exception", "investigate"), lens("Explain", "explain")];
       }
       if (session.applied !== false) {
-        return [lens(`$(check) Fixed: ${session.proposal.title}`, "showReport"), lens("Undo", "undo")];
+        return [
+          lens(`$(check) Fixed: ${session.proposal.title}`, "showReport"),
+          ...(session.canRestartFrame && session.stopped ? [lens("Restart frame", "applyAndRestartFrame")] : []),
+          lens("Restart", "applyAndRestartProgram"),
+          lens("Undo", "undo"),
+        ];
       }
       return [
         lens(`$(lightbulb) Fix ready: ${session.proposal.title}`, "preview"),

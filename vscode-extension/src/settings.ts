@@ -10,7 +10,7 @@ export interface Settings {
   readonly package: string;
   readonly model: string;
   readonly maxCost: number | null;
-  readonly stopAtFailures: "tests" | "always" | "never";
+  readonly stopAtFailures: "auto" | "tests" | "always" | "never";
   readonly codeLens: boolean;
 }
 
@@ -22,7 +22,7 @@ export function settings(scope?: vscode.ConfigurationScope): Settings {
     package: all.get("package", "").trim() || "dap-agent",
     model: all.get("model", "").trim(),
     maxCost: all.get<number | null>("maxCost", null),
-    stopAtFailures: all.get("stopAtFailures", "tests"),
+    stopAtFailures: all.get("stopAtFailures", "auto"),
     codeLens: all.get("codeLens", true),
   };
 }

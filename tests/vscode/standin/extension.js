@@ -49,6 +49,7 @@ exports.activate = (context) => {
       createDebugAdapterTracker: (session) => ({
         onDidSendMessage: (m) => {
           if (m.type === "event" && m.event === "output") note({ fact: "output", name: session.name, text: m.body.output });
+          if (m.type === "event" && m.event === "process") note({ fact: "process", name: session.name });
           if (m.type === "event" && m.event === "stopped") note({ fact: "stopped", name: session.name, reason: m.body.reason, at: Date.now() });
         },
         onExit: (code) => note({ fact: "adapter exit", name: session.name, code }),
