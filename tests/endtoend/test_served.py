@@ -4,6 +4,7 @@ import contextlib
 import json
 import signal
 import socket
+import subprocess
 import sys
 import time
 import urllib.error
@@ -120,7 +121,8 @@ def begun(port: int, path: str, within: float = 30) -> str:
     return found
 
 
-def play(trace, folder: Path, python: Path, program: str) -> "tuple[list[str], int, str, dict]":
+def prepared(folder: Path, program: str) -> Path:
+    """The model's script, after the files are written."""
     (folder / "prices.py").write_text(PRICES)
     (folder / "app.py").write_text(program)
     (folder / "pyproject.toml").write_text("")
@@ -128,6 +130,11 @@ def play(trace, folder: Path, python: Path, program: str) -> "tuple[list[str], i
     script.write_text(
         json.dumps({"turns": [{"text": "Fix it.", "calls": [{"name": "propose", "arguments": PROPOSAL}]}]})
     )
+    return script
+
+
+def play(trace, folder: Path, python: Path, program: str) -> "tuple[list[str], int, str, dict]":
+    script = prepared(folder, program)
     port = free_port()
     report = folder.parent / "report.json"
     words = ["run", "--python", str(python), "--model", f"scripted:{script}", "--fix", "auto", "--json", str(report)]
@@ -150,6 +157,30 @@ def check(answers: "list[str]", status: int, err: str, report: "dict") -> None:
     assert report["rerun"] is None
     functions = [each for file in report["reloaded"]["files"] for each in file["functions"]]
     assert [(each["name"], each["outcome"]) for each in functions] == [("price_of", "swapped")]
+
+
+def test_an_attached_server_goes_on_with_the_fix(trace, tmp_path):
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    script = prepared(folder, PLAIN)
+    port, debugged = free_port(), free_port()
+    words = [sys.executable, "-m", "debugpy", "--listen", f"127.0.0.1:{debugged}", "app.py", str(port)]
+    server = subprocess.Popen(words, cwd=folder, stderr=subprocess.DEVNULL)
+    try:
+        assert begun(port, "tea") == "3 1"
+        command = ["attach", "--connect", f"127.0.0.1:{debugged}", "--model", f"scripted:{script}", "--fix", "auto"]
+        process = trace.start(*command, cwd=folder)
+        for line in process.stderr:
+            if "waiting for an uncaught exception" in line:
+                break
+        assert get(port, "cake") == "RemoteDisconnected"
+        _, err = process.communicate(timeout=60)
+        assert "the running program has the new code (price_of)." in err
+        assert process.returncode == exit_status.APPLIED
+        assert [get(port, "cake"), get(port, "tea")] == ["0 3", "3 4"]
+    finally:
+        server.kill()
+        server.wait()
 
 
 def test_a_plain_server_goes_on_with_the_fix(trace, tmp_path):
