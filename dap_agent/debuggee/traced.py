@@ -158,9 +158,8 @@ def _job(stop: Stop, number: Optional[int], code: str, test: str, wanted: tracer
     target = again.named(stop, number) if number is not None and _frame(stop, number) else again.by_default(stop, [])[0]
     call = _call(stop, target)
     # a module's code is compiled anew; each function has its own
-    return _Job(
-        lambda watch: call, call.code, call.text, call.notes, target.number, wanted, seconds, stop.thread["main"]
-    )
+    notes = [note.replace("the trial got", "the trace got") for note in call.notes]
+    return _Job(lambda watch: call, call.code, call.text, notes, target.number, wanted, seconds, stop.thread["main"])
 
 
 def _call(stop: Stop, target: again.Target) -> Any:
