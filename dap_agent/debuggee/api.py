@@ -49,10 +49,10 @@ def call(name: str, arguments_json: str = "{}") -> str:
 
     Args:
         name: `snapshot`, `frame`, `variable`, `members`, `history`, `evaluate`, `evaluate_jailed`, `try_fix`,
-            `trace`, `restart_frame` (all with `halted`: the DAP id of a thread that an editor's debugger has stopped)
-            or `threads`; `interrupt` ends what is evaluated or tried; `halted` or `frame_number` (`suspended.py`);
-            for a program that ran before us `attach`, `detach`, `pausable`, `paused` or `unpause` (`attached.py`);
-            `stops` or `no_stops` (`raising.py`); `reload` (`reload.py`).
+            `trace`, `restart_frame`, `restart_shown` (all with `halted`: the DAP id of a thread that an editor's
+            debugger has stopped) or `threads`; `interrupt` ends what is evaluated or tried; `halted` or
+            `frame_number` (`suspended.py`); for a program that ran before us `attach`, `detach`, `pausable`, `paused`
+            or `unpause` (`attached.py`); `stops` or `no_stops` (`raising.py`); `reload` (`reload.py`).
         arguments_json: an object with the arguments of the function of that name (`inspection.py`, `evaluation.py`,
             `jailed.py`).
 
@@ -124,10 +124,10 @@ def _answer(name: str, arguments: dict[str, Any]) -> Any:
         from . import trial
 
         questions[name] = trial.try_fix
-    if name == "restart_frame":
+    if name in ("restart_frame", "restart_shown"):
         from . import restart
 
-        questions[name] = restart.restart_frame
+        questions[name] = getattr(restart, name)
     if name == "trace":
         from . import traced
 
@@ -152,7 +152,7 @@ def _stop(name: str, thread: int | None) -> Stop | None:
         return current_stop()
     from . import pydevd_threads, suspended
 
-    if name in ("evaluate", "evaluate_jailed", "try_fix", "restart_frame", "trace"):
+    if name in ("evaluate", "evaluate_jailed", "try_fix", "restart_frame", "restart_shown", "trace"):
         pydevd_threads.hush()
     return suspended.stop_of(thread)
 

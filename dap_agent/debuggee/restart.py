@@ -89,6 +89,24 @@ def restart_frame(
     return told
 
 
+def restart_shown(stop: Stop, thread: int, frame: int, limit: float = 5.0) -> Dict[str, Any]:
+    """The same for an editor, whose user may want a call that fails once more.
+
+    Args:
+        thread: DAP id of the thread that has stopped.
+        frame: DAP id of a frame.
+
+    Raises:
+        NotThere: it does not happen; the message says why, and what to do instead.
+    """
+    from . import suspended
+
+    told = restart_frame(stop, suspended.frame_number(thread, frame), True, limit)
+    if not told["allowed"]:
+        raise NotThere(told["reason"])
+    return told
+
+
 def forget() -> None:
     """What was prepared for a restart does not happen any more."""
     for site in _armed:

@@ -8,6 +8,7 @@ from typing import Any
 from dap_agent.proxy import console, oddities
 from dap_agent.proxy.core import MAX_IN_FLIGHT, Proxy
 from dap_agent.proxy.effects import Abandon, Adopt, Answer, Attached, Effect, Fail, Release, Respawn
+from dap_agent.proxy.frames import Frames
 from dap_agent.proxy.moved import Moved
 from dap_agent.proxy.oddities import Address
 from dap_agent.proxy.options import Options, take
@@ -38,6 +39,7 @@ class Editor:
     Attributes:
         options: of this session.
         stops: the policy for stops.
+        frames: the policy for restarted frames.
         moved: the policy for breakpoints in files that have changed.
         children: how many children's clients are connected; kept up to date by the owner.
     """
@@ -54,6 +56,7 @@ class Editor:
         self.core = core
         self.options = options or Options()
         self.stops = Stops(core, side, lambda: self.options, self._say)
+        self.frames = Frames(core, side, lambda: self.options)
         self.children = 0
         self._doors = doors if doors is not None else {}
         self._spawned = spawned
@@ -81,6 +84,7 @@ class Editor:
             launch=self._start,
             attach=self._start,
             restart=self._restart,
+            restartFrame=self.frames.restart,
             disconnect=self._disconnect,
             configurationDone=self.stops.start,
         )
@@ -136,7 +140,7 @@ class Editor:
             return frame
         body = body_of(frame.message)
         self._debugpy = self._debugpy or oddities.is_debugpy(body)
-        shown = self.stops.announced(body, self._debugpy)
+        shown = self.frames.announced(self.stops.announced(body, self._debugpy), self._debugpy)
         if self._can_restart():
             self._announced = True
             shown["supportsRestartRequest"] = True
@@ -162,7 +166,7 @@ class Editor:
             # a client that knows this restarts by a new session, as it would without us
             self._announced = False
             effects += self.core.tell_client(event("capabilities", {"capabilities": {"supportsRestartRequest": False}}))
-        effects += self.stops.begun()
+        effects += [*self.stops.begun(), *self.frames.begun()]
         return [*effects, *self.core.forward(frame)] if effects else frame
 
     def _true_address(self, arguments: dict[str, Any]) -> dict[str, Any]:

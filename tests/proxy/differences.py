@@ -45,6 +45,13 @@ def _restart_announced(message):
     return message
 
 
+def _frames_announced(message):
+    if message.get("command") == "initialize":
+        return _without(message, "body", drop={"supportsRestartFrame"})
+    withdrawn = {"capabilities": {"supportsRestartFrame": False}}
+    return None if message.get("event") == "capabilities" and message["body"] == withdrawn else message
+
+
 def _restart_withdrawn(message):
     withdrawn = {"capabilities": {"supportsRestartRequest": False}}
     return None if message.get("event") == "capabilities" and message["body"] == withdrawn else message
@@ -95,6 +102,11 @@ DIFFERENCES = (
         "`supportsRestartRequest` is announced, and withdrawn by a `capabilities` event for `attach`",
         "debugpy cannot restart, dap-agent launches the program again; what was attached to is not ours to start",
         ours=lambda message: _restart_withdrawn(_restart_announced(message)),
+    ),
+    Difference(
+        "`supportsRestartFrame` is announced, and withdrawn by a `capabilities` event for `\"dapAgent\": false`",
+        "debugpy cannot restart a frame, dap-agent can at a raise (tests/debugpy/test_restart_frame.py)",
+        ours=_frames_announced,
     ),
     Difference(
         "the exception filter `willBeUnhandled` is offered, off by default, and withdrawn by a `capabilities` event "
