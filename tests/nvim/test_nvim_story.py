@@ -9,7 +9,7 @@ ORDERS = "shop/orders.py"
 
 
 def test_from_an_exception_to_a_program_that_ends_well(nvim: Neovim, root: Path, model: Any) -> None:
-    notes = nvim.debug("story.lua", root, model, go_on="restart")
+    notes = nvim.debug("story.lua", root, model, go_on="restart_frame")
     assert notes["snapshot"] == {"path": str(root / ORDERS), "line": 13, "type": "TypeError"}
     assert notes["cursor"] == [str(root / ORDERS), 13]
     assert notes["lens"] == [13, "Autodebug this exception | Explain this exception"]
