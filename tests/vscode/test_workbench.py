@@ -4,6 +4,7 @@
 screenshots are in `.cache/vscode-screenshots`.
 """
 
+import os
 from typing import Any
 
 import pytest
@@ -59,6 +60,18 @@ def test_a_child_comes_through_its_parents_adapter(driven: dict[str, Any]) -> No
 
 def test_a_configuration_that_says_no_is_left_alone(driven: dict[str, Any]) -> None:
     assert seen(driven, "leftAlone") == {"ours": [], "factories": 1}
+
+
+def test_a_program_that_waits_is_attached_to_through_dap_agent(driven: dict[str, Any]) -> None:
+    assert seen(driven, "attach") == {"exception": "TypeError", "status": 1}
+
+
+def test_without_dap_agent_and_without_consent_it_is_debugged_as_before(driven: dict[str, Any]) -> None:
+    consent = seen(driven, "consent")
+    if os.environ.get("DAP_TEST_VSCODE_INSTALL") == "1":
+        assert "dapAgentSnapshot" in consent["ours"]
+    else:
+        assert consent == {"ours": [], "factories": 1}
 
 
 def test_the_own_type(driven: dict[str, Any]) -> None:

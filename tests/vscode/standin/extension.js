@@ -37,7 +37,7 @@ exports.activate = (context) => {
       createDebugAdapterDescriptor({ configuration: c }) {
         note({ fact: "factory", name: c.name, request: c.request });
         if (c.request === "attach" && c.connect) return new vscode.DebugAdapterServer(Number(c.connect.port), c.connect.host);
-        return new vscode.DebugAdapterExecutable(c.python, c.debugAdapterPath ? [c.debugAdapterPath] : ["-m", "debugpy.adapter"]);
+        return new vscode.DebugAdapterExecutable(process.env.DAP_TEST_PYTHON, c.debugAdapterPath ? [c.debugAdapterPath] : ["-m", "debugpy.adapter"]);
       },
     }),
   );
