@@ -5,7 +5,6 @@ rest.
 """
 
 import asyncio
-import dataclasses
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Mapping
@@ -155,9 +154,7 @@ async def _restart(sharing: "Sharing", _: Mapping[str, Any]) -> Mapping[str, Any
 
 async def _restart_frame(sharing: "Sharing", params: Mapping[str, Any]) -> Mapping[str, Any]:
     power = _power(sharing.assistant, "restart_frame", "Frames cannot be restarted here; restart the program instead.")
-    found = await power(params.get("frame", 0))
-    plain = dataclasses.is_dataclass(found) and not isinstance(found, type)
-    return {"result": dataclasses.asdict(found) if plain else found}
+    return {"result": (await power(params.get("frame", 0))).to_json()}
 
 
 async def _report(sharing: "Sharing", _: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from dap_agent.fixes.applying import Undone
     from dap_agent.models.base import Backend
     from dap_agent.session.api import StoppedProgram
+    from dap_agent.session.restart import FrameRestart
     from dap_agent.session.snapshot import Snapshot
 
 NO_MODEL = (
@@ -174,6 +175,30 @@ class Assistant:
         await self._guest.restart()
         self.history.add("restart", "the program was started again")
         self._changed()
+
+    async def restart_frame(self, frame: int = 0, frame_id: int | None = None) -> "FrameRestart":
+        """Have a call on the stack made again, with the code that is in the program now, and let the program go on.
+
+        Args:
+            frame: its number in the snapshot.
+            frame_id: the client's id of it, which comes before that.
+
+        Returns:
+            What is called again, and how that went in the rehearsal.
+
+        Raises:
+            DapAgentError: it cannot be done; nothing has happened to the program.
+        """
+        program = await self._guest.program()
+        if self._guest.state == "ended":
+            raise DapAgentError("The program has ended: no frame of it can be restarted. /restart starts it again.")
+        number = frame if frame_id is None else await self._guest.frame_number(frame_id)
+        found = await program.restart_frame(number)
+        if not found.allowed:
+            raise DapAgentError(found.text)
+        await self._guest.resume()
+        self.history.add("restart", f"{found.function} was called again")
+        return found
 
     # Investigations
 

@@ -3,6 +3,7 @@
 A command is answered by one text. What takes long goes on after that and is said line by line, in order.
 """
 
+import shlex
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ Category = Literal["console", "important"]
 Say = Callable[[str, Category], None]
 
 UNPROVED = "--unproved"
+FRAME = "frame"
 
 
 @dataclass(frozen=True)
@@ -53,14 +55,21 @@ COMMANDS = (
     Command("/show", "", "the last fix again: cause, evidence, change, verdict"),
     Command("/apply", f"[{UNPROVED}]", "write the last fix to the files"),
     Command("/undo", "", "take back the last fix that was written"),
-    Command("/restart", "", "start the program again, with what the files hold now"),
+    Command(
+        "/reload", "[FILE...]", "put what files hold now into the live program; without names all that have changed"
+    ),
+    Command(
+        "/restart",
+        "[frame [N]]",
+        "start the program again; frame: only make the call of the selected frame, or of frame N, again, and go on",
+    ),
     Command("/cancel", "", "end the investigation that runs"),
     Command("/history", "", "stops, questions, fixes of this session, with the ids for dap-agent journal show"),
     Command("/help", "", "this list"),
 )
 NAMES = tuple(command.name for command in COMMANDS)
 _OLD_CODE = "The running program keeps its old code; /restart runs the new one."
-_FAILED = "The call that has failed is not made again by that; /restart starts the program again."
+_FAILED = "At a raise /restart frame makes the failing call again and goes on; /restart starts the program again."
 _OVER = "/restart runs the program with it."
 _WHY_RUNS = "The explanation has to wait: an investigation runs already."
 
@@ -78,6 +87,7 @@ class Console(Listener):
         self._say = say
         self._said_hint = False
         self._line_begun = False  # the last piece that was said has not ended its line
+        self._asked = False  # /reload is being answered
         self._words = 0  # characters of the model's present turn that were said
         self._handlers: dict[str, Callable[[str, int | None], Awaitable[str]]] = {
             "/why": self._why,
@@ -87,6 +97,7 @@ class Console(Listener):
             "/show": self._show,
             "/apply": self._apply,
             "/undo": self._undo,
+            "/reload": self._reload,
             "/restart": self._restart,
             "/cancel": self._cancel,
             "/history": self._history,
@@ -201,9 +212,32 @@ class Console(Listener):
             return f"{first} {_FAILED}{newline}{rest}"
         return text or (_OVER if state == "ended" else _OLD_CODE)
 
-    async def _restart(self, _: str, __: int | None) -> str:
-        await self._assistant.restart()
-        return "The program was started again."
+    async def _reload(self, rest: str, _: int | None) -> str:
+        configuration = await self._assistant.configuration()
+        here = configuration.workspace[0] if configuration.workspace else configuration.project or Path.cwd()
+        try:
+            files = [str(here / name) for name in shlex.split(rest)]
+        except ValueError as error:
+            raise DapAgentError(f"These names cannot be read ({error}). Usage: /reload [FILE...].") from None
+        self._asked = True  # the answer says what the listener is told
+        try:
+            await self._assistant.reload(files or None)
+        finally:
+            self._asked = False
+        return self._assistant.given.text()
+
+    async def _restart(self, rest: str, frame_id: int | None) -> str:
+        what, _, number = rest.partition(" ")
+        if not rest:
+            await self._assistant.restart()
+            return "The program was started again."
+        if what != FRAME or not (number.strip().isdigit() or not number.strip()):
+            raise DapAgentError(f"Usage: /restart, or /restart {FRAME}, or /restart {FRAME} N with a frame's number.")
+        if number.strip():
+            found = await self._assistant.restart_frame(int(number))
+        else:
+            found = await self._assistant.restart_frame(0, frame_id)
+        return found.text
 
     async def _cancel(self, _: str, __: int | None) -> str:
         if await self._assistant.cancel() is None:
@@ -242,7 +276,8 @@ class Console(Listener):
 
     def reloaded(self, text: str) -> None:
         """See `Listener`."""
-        self._lines(f"dap-agent: {text}")
+        if not self._asked:
+            self._lines(f"dap-agent: {text}")
 
     def ended(self, work: Work) -> None:
         """See `Listener`."""
@@ -311,4 +346,6 @@ def completions(text: str) -> list[tuple[str, str]]:
     typed = text.lstrip()
     if typed.startswith("/apply ") and UNPROVED.startswith(typed.removeprefix("/apply ").lstrip()):
         return [(f"/apply {UNPROVED}", "also if it is not proved")]
+    if typed.startswith("/restart ") and FRAME.startswith(typed.removeprefix("/restart ").lstrip()):
+        return [(f"/restart {FRAME}", "make the call of the selected frame again, and go on")]
     return [(command.name, command.help) for command in COMMANDS if command.name.startswith(typed)]

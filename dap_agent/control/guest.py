@@ -31,3 +31,6 @@ class Guest(Protocol):
 
     async def restart(self) -> None:
         """Start the program again."""
+
+    async def resume(self) -> None:
+        """Let the program go on."""

@@ -1,6 +1,7 @@
 """The assistant as a client of the debug adapter meets it: console lines, custom requests, completions, `cancel`.
 
-Requests are dealt with in their order; what may wait for the program (`/try`, `/restart`) goes on beside the others.
+Requests are dealt with in their order; what may wait for the program (`/try`, `/reload`, `/restart`) goes on beside
+the others.
 """
 
 import asyncio
@@ -14,7 +15,7 @@ from dap_agent.control.console import NAMES, Category, Console, completions, spl
 from dap_agent.control.events import PROGRESS_ID, Events
 from dap_agent.errors import DapAgentError
 
-_BESIDE = ("/try", "/restart")
+_BESIDE = ("/try", "/reload", "/restart")
 _CHANGED = {"areas": ["variables"]}  # what a line of the user's own may have changed
 
 

@@ -72,6 +72,12 @@ REQUESTS = (
         example={"id": "1a2b3c4d"},
     ),
     Request("undo", "Take back the last fix that was applied in the workspace.", {}),
+    Request(
+        "reload",
+        "Put what files hold now into the live program.",
+        {"files": {"type": "array", "items": _TEXT, "description": "absolute paths; default: all that have changed"}},
+        example={"files": ["/work/shop/orders.py"]},
+    ),
     Request("texts", "The texts of the newest fix's files, before and after it, not masked.", {}),
     Request(
         "applied",
@@ -82,6 +88,12 @@ REQUESTS = (
         },
         ("id", "written"),
         {"id": "1a2b3c4d", "written": True},
+    ),
+    Request(
+        "restartFrame",
+        "Have a call on the stack made again, with the code that is in the program now, and let the program go on.",
+        {"frame": {"type": "integer", "minimum": 0, "description": "its number in the snapshot; default: 0"}},
+        example={"frame": 0},
     ),
 )
 NAMES = tuple(PREFIX + request.name for request in REQUESTS)
@@ -170,6 +182,14 @@ async def _applied(assistant: Assistant, arguments: Mapping[str, Any]) -> dict[s
     return {"id": work.id, "applied": bool(work.applied)}
 
 
+async def _reload(assistant: Assistant, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    return {"reload": await assistant.reload(arguments.get("files"))}
+
+
+async def _restart_frame(assistant: Assistant, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    return (await assistant.restart_frame(arguments.get("frame", 0))).to_json()
+
+
 _ANSWERS: dict[str, Callable[[Assistant, Mapping[str, Any]], Awaitable[dict[str, Any]]]] = {
     "status": _status,
     "snapshot": _snapshot,
@@ -178,6 +198,8 @@ _ANSWERS: dict[str, Callable[[Assistant, Mapping[str, Any]], Awaitable[dict[str,
     "cancel": _cancel,
     "apply": _apply,
     "undo": _undo,
+    "reload": _reload,
     "texts": _texts,
     "applied": _applied,
+    "restartFrame": _restart_frame,
 }

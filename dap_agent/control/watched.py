@@ -170,6 +170,10 @@ class _Program:
         """See `Guest`."""
         _refuse()
 
+    async def resume(self) -> None:
+        """Not here."""
+        _refuse()
+
     async def restart(self) -> None:
         """See `Guest`."""
         _refuse()

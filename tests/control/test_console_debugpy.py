@@ -113,7 +113,8 @@ def test_from_a_crash_over_why_and_fix_to_a_program_that_runs_through(session: S
             assert (proposal["title"], proposal["proved"]) == (TITLE, True)
             assert await session.type("/apply") == (
                 "Applied to shop/orders.py, tests/test_gift.py. /undo takes it back. The running program has the new "
-                "code (total). The call that has failed is not made again by that; /restart starts the program again."
+                "code (total). At a raise /restart frame makes the failing call again and goes on; /restart starts the "
+                "program again."
             )
             assert await session.type("/restart") == "The program was started again."
             assert (await client.event("terminated", "stopped"))["event"] == "terminated"
