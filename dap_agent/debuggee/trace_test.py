@@ -32,9 +32,11 @@ def of(test: str) -> Tuple[str, Callable[[Any], Callable[[], Tuple[Any, Optional
 
 
 def _run(test: str, watch: Any) -> Tuple[Any, Optional[int]]:
-    import pytest
+    import importlib
 
     from .tracer import settrace
+
+    pytest: Any = importlib.import_module("pytest")  # the program's own
 
     settrace()(None)  # collecting imports whatever the test needs
     plugin = _plugin(pytest, watch)

@@ -87,3 +87,26 @@ def test_a_trial_gets_arguments_that_were_rebound(player: Any, all_interpreters:
         assert [note.partition(" was assigned again")[0] for note in trial.notes] == ["text", "by"]
         assert all("recovered from the flight recorder" in note for note in trial.notes)
     assert len(found) == 2
+
+
+@pytest.mark.network
+def test_a_test_within_a_run_of_pytest(player: Any, python: Any, with_packages: Any) -> None:
+    text = "def total(rows):\n    found = sum(rows)\n    found -= 1\n    return found\n"
+    (player.folder / "shop.py").write_text(text)
+    (player.folder / "conftest.py").write_text("import pytest\n@pytest.fixture\ndef rows():\n    return [1, 2]\n")
+    (player.folder / "test_shop.py").write_text(
+        "import shop\ndef test_total(rows, tmp_path):\n    print('hello')\n    assert shop.total(rows) == 3\n"
+    )
+    command = player.command(with_packages(python, ("pytest",)), "-m", "pytest", "-q", "-p", "no:cacheprovider")
+    found: list[Any] = []
+
+    async def at_stop(stopped: Any) -> None:
+        found.append(await stopped.program.trace(first_change="found"))  # the test's call, as it failed
+        found.append(await stopped.program.trace(test="test_shop.py::test_total", first_change="found", timeout=20))
+
+    story = player.play(command, at_stop=at_stop)
+    for each in found:
+        text = trace_text(each)
+        assert "AssertionError" in text.splitlines()[0], text
+        assert "first changed from 3 to 2 at" in text and "in total: found -= 1" in text
+    assert "1 failed" in story.out and story.end.exit_status == 1
