@@ -52,6 +52,7 @@ class Editor:
         self.edits: list[lsp.WorkspaceEdit] = []
         self.saved: list[str] = []
         self.applies: Callable[[lsp.WorkspaceEdit], None] | None = self.take
+        self.beside: list[BaseLanguageClient] = []  # other servers of the same buffers
         self._event = asyncio.Event()
         for method, what in (
             (lsp.WORKSPACE_APPLY_EDIT, self._apply),
@@ -107,19 +108,20 @@ class Editor:
         item = lsp.TextDocumentItem(
             uri=path.as_uri(), language_id="python", version=1, text=self.buffers[path.as_uri()]
         )
-        self.client.text_document_did_open(lsp.DidOpenTextDocumentParams(item))
+        for client in (self.client, *self.beside):
+            client.text_document_did_open(lsp.DidOpenTextDocumentParams(item))
 
     def type(self, path: Path, text: str) -> None:
         """The buffer holds something else now, and is not saved."""
         uri = path.as_uri()
         self.buffers[uri] = text
         self.versions[uri] += 1
-        self.client.text_document_did_change(
-            lsp.DidChangeTextDocumentParams(
-                text_document=lsp.VersionedTextDocumentIdentifier(uri=uri, version=self.versions[uri]),
-                content_changes=[lsp.TextDocumentContentChangeWholeDocument(text=text)],
-            )
+        changed = lsp.DidChangeTextDocumentParams(
+            text_document=lsp.VersionedTextDocumentIdentifier(uri=uri, version=self.versions[uri]),
+            content_changes=[lsp.TextDocumentContentChangeWholeDocument(text=text)],
         )
+        for client in (self.client, *self.beside):
+            client.text_document_did_change(changed)
 
     def save(self, path: Path) -> None:
         path.write_text(self.buffers[path.as_uri()], newline="")
@@ -170,8 +172,10 @@ class Editor:
 
         return await asyncio.wait_for(wait(), timeout)
 
-    async def actions(self, path: Path, line: int, only: list[str] | None = None) -> dict[str, lsp.CodeAction]:
-        found = await self.client.text_document_code_action_async(
+    async def actions(
+        self, path: Path, line: int, only: list[str] | None = None, client: Any = None
+    ) -> dict[str, lsp.CodeAction]:
+        found = await (client or self.client).text_document_code_action_async(
             lsp.CodeActionParams(
                 text_document=lsp.TextDocumentIdentifier(uri=path.as_uri()),
                 range=lsp.Range(start=lsp.Position(line, 0), end=lsp.Position(line, 0)),
@@ -190,8 +194,9 @@ class Editor:
 
 
 def _converter() -> Any:
-    """The client's; left to itself it takes code actions with a command for commands."""
+    """The client's; left to itself it takes code actions with a command for commands, and no notebooks' filters."""
     found = default_converter()
+    found.register_structure_hook(lsp.NotebookDocumentSyncOptions, lambda data, _: None)
     found.register_structure_hook(lsp.Command | lsp.CodeAction, lambda data, _: found.structure(data, lsp.CodeAction))
     found.register_structure_hook(
         Union[lsp.Command, lsp.CodeAction],  # noqa: UP007 - another type than the one above
@@ -224,6 +229,25 @@ async def editor(root: Path | None, capabilities: dict[str, Any] = VSCODE, **env
     finally:
         if process.returncode is None:
             process.kill()
+        await client.stop()
+
+
+@contextlib.asynccontextmanager
+async def other_server(root: Path, *command: str) -> Any:
+    """Another language server for the buffers of an editor."""
+    client = BaseLanguageClient("test-editor", "1", converter_factory=_converter)
+    client.feature(lsp.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)(lambda params: None)
+    await client.start_io(*command)
+    literals = {"codeActionLiteralSupport": {"codeActionKind": {"valueSet": ["quickfix"]}}}
+    known = _converter().structure({"textDocument": {"codeAction": literals}}, lsp.ClientCapabilities)
+    folders = [lsp.WorkspaceFolder(uri=root.as_uri(), name="shop")]
+    await client.initialize_async(lsp.InitializeParams(capabilities=known, workspace_folders=folders))
+    client.initialized(lsp.InitializedParams())
+    try:
+        yield client
+    finally:
+        assert client._server is not None
+        client._server.kill()
         await client.stop()
 
 

@@ -6,9 +6,11 @@ import json
 import os
 import signal
 import stat
+import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 from lsprotocol import types as lsp
 
 from dap_agent.cli import exit_status
@@ -18,7 +20,7 @@ from dap_agent.testing import ModelServer, Stall
 from ..control.test_console_debugpy import LOOK, PROPOSE, TITLE
 from ..endtoend.conftest import ROOT, Trace
 from ..proxy.fakes import run
-from .lsp_editor import NEOVIM, VSCODE, editor
+from .lsp_editor import NEOVIM, VSCODE, editor, other_server
 
 SAVING: dict[str, Any] = {**VSCODE, "experimental": {"dapAgent": {"save": True}}}
 READY = f"Fix ready: {TITLE}"
@@ -314,3 +316,52 @@ def test_a_run_of_the_command_line_can_be_looked_at(session: Any, trace: Trace) 
         trace.end()
 
     run(main, timeout=60)
+
+
+def test_beside_ruff_in_one_buffer(session: Any) -> None:
+    """What another server changes in the buffer stays, and the fix fits all the same."""
+
+    async def main() -> None:
+        orders(session).write_text("import os\n" + orders(session).read_text())
+        ruff = other_server(session.root, sys.executable, "-m", "ruff", "server")
+        async with editor(session.root, SAVING) as ed, ruff as other:
+            ed.beside.append(other)
+            ed.open(orders(session))
+            async with session.begun(session.script(LOOK, PROPOSE)) as client:
+                await client.event("stopped")
+                await fixed(session, ed)
+                theirs = await ed.actions(orders(session), 0, only=["source.fixAll.ruff"], client=other)
+                (unused,) = theirs.values()
+                assert await ed.actions(orders(session), 13, only=["source.fixAll.ruff"]) == {}
+                ed.take(unused.edit or (await other.code_action_resolve_async(unused)).edit)
+                assert not ed.text(orders(session)).startswith("import os")
+                assert (await ed.titles(orders(session)))[0] == (12, READY)
+                offered = await ed.actions(orders(session), 12)
+                assert (await ed.do(offered["Apply fix and restart program"].command))["saved"]
+                text = orders(session).read_text()
+                assert "import os" not in text
+                assert "or 0" in text
+                assert (await client.event("terminated", "stopped"))["event"] == "terminated"
+                await client.leave()
+
+    run(main)
+
+
+@pytest.mark.skipif(not (3, 11) <= sys.version_info < (3, 14), reason="frames are restarted on CPython 3.11 to 3.13")
+def test_the_program_goes_on_from_the_frame_with_the_fix(session: Any) -> None:
+    async def main() -> None:
+        async with editor(session.root, SAVING) as ed:
+            ed.open(orders(session))
+            async with session.begun(session.script(LOOK, PROPOSE), filters=["willBeUnhandled"]) as client:
+                await client.event("stopped")
+                await fixed(session, ed)
+                offered = await ed.actions(orders(session), 12)
+                result = await ed.do(offered["Apply fix and restart frame"].command)
+                assert (result["ok"], result["saved"]) == (True, True), result
+                assert (await client.event("terminated", "stopped"))["event"] == "terminated"
+                assert session.console("stdout").strip() == "sum 3.5"
+                assert len([message for message in client.log if message.get("event") == "process"]) == 1
+                await ed.lens(orders(session), "Fix applied")
+                await client.leave()
+
+    run(main)
