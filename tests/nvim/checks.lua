@@ -18,7 +18,7 @@ local plugin = require('dap_agent')
 local globals, before = vim.tbl_keys(_G), maps()
 
 -- options
-for _, wrong in ipairs({ { modle = 'x' }, { command = 'dap-agent' }, { adapters = {} }, { lsp = 'yes' }, { command = { 1 } } }) do
+for _, wrong in ipairs({ { stop_at_raise = 'maybe' }, { modle = 'x' }, { command = 'dap-agent' }, { adapters = {} }, { lsp = 'yes' }, { command = { 1 } } }) do
   plugin.setup(wrong)
 end
 plugin.setup('x')
@@ -33,24 +33,10 @@ driver.told = {}
 plugin.setup({ command = { given.program, 'first' }, lsp = false, session = { model = 'a:b', maxCost = 2 } })
 plugin.setup({ command = { given.program, 'first' }, lsp = false, session = { model = 'a:b', maxCost = 2 } })
 
--- configurations: a copy is changed
+-- adapters
 local function configured(configuration)
   return dap.listeners.on_config.dap_agent(configuration)
 end
-local mine = { type = 'python', name = 'x', dapAgent = { maxCost = 1 }, env = function() end }
-local made = configured(mine)
-note('keys', made.dapAgent)
-note('own keys', mine.dapAgent)
-note('rest kept', made.env == mine.env and made.name == 'x')
-local off, foreign = { type = 'python', dapAgent = false }, { type = 'go' }
-local called = { type = 'python', dapAgent = function() end }
-note('untouched', configured(off) == off and configured(foreign) == foreign and configured(called) == called)
-dap.defaults.debugpy.exception_breakpoints = { 'raised' }
-note('own filters', configured({ type = 'debugpy' }).dapAgent.unhandled)
-dap.defaults.fallback.exception_breakpoints = 'default'
-note('default filters', configured({ type = 'python' }).dapAgent.unhandled)
-
--- adapters
 local function through(adapter, configuration, parent)
   dap.adapters.python = adapter
   configured({ type = 'python' })
@@ -60,7 +46,9 @@ local function through(adapter, configuration, parent)
   end, configuration or { type = 'python' }, parent)
   return answer
 end
-local function enrich() end
+local function enrich(configuration, use)
+  use(vim.tbl_deep_extend('keep', { dapAgent = { enriched = true } }, configuration))
+end
 local executable = {
   type = 'executable',
   command = 'PY',
@@ -70,10 +58,42 @@ local executable = {
   options = { cwd = '/tmp', env = { A = 'b' } },
 }
 local answer = through(executable)
-note('enrich kept', answer.enrich_config == enrich)
+local own = answer.enrich_config
 answer.enrich_config = nil
 note('executable', answer)
-note('server', through({ type = 'server', host = '10.0.0.1', port = '5678' }))
+answer.enrich_config = own
+
+-- configurations: a copy is changed, after nvim-dap and the user's own adapter have dealt with it
+local function keys(configuration, from)
+  local made
+  from = from or answer
+  configuration.type = 'python'
+  from.enrich_config(configuration, function(final)
+    made = final
+  end)
+  return driver.wait('the configuration', function()
+    return made
+  end).dapAgent
+end
+local mine = { name = 'x', dapAgent = { maxCost = 1 }, python = { given.new } }
+note('keys', keys(mine))
+note('own keys', mine.dapAgent)
+note('own enrichment', keys({}).enriched)
+note('old', keys({ pythonPath = given.old }).unhandled)
+note('old, tests', keys({ pythonPath = given.old, module = 'pytest' }).unhandled)
+note('nowhere', keys({ pythonPath = given.nowhere }).unhandled)
+note('attached', keys({ python = given.new, request = 'attach' }).unhandled)
+note('new, again', keys({ python = given.new }).unhandled)
+note('own choice', keys({ python = given.new, dapAgent = { unhandled = false } }).unhandled)
+note('unseen', keys({}).unhandled)
+dap.defaults.python.exception_breakpoints = { 'raised' }
+note('own filters', keys({ python = given.new }).unhandled)
+dap.defaults.python.exception_breakpoints = nil
+local off, foreign = { type = 'python', dapAgent = false }, { type = 'go' }
+note('untouched', configured(off) == off and configured(foreign) == foreign)
+local server = through({ type = 'server', host = '10.0.0.1', port = '5678' })
+server.enrich_config = nil
+note('server', server)
 note('server v6', through({ type = 'server', host = '::1', port = 5678 }).args)
 note('started server', through({ type = 'server', port = '${port}', executable = { command = 'PY' } }).port)
 said('running servers only')
@@ -118,7 +138,7 @@ vim.lsp.codelens.enable = function(on, filter)
   assert(not (filter.bufnr and filter.client_id), 'mutually exclusive')
   told = { on, filter.bufnr }
 end
-local server = require('dap_agent.lsp').configuration()
+server = require('dap_agent.lsp').configuration()
 server.on_attach({ id = 1 }, 7)
 note('lenses of 0.12', told)
 note('refresh of 0.12', server.handlers['workspace/codeLens/refresh'] == nil)

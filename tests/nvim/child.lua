@@ -5,7 +5,7 @@ local given, note, wait = driver.given, driver.note, driver.wait
 local dap = require('dap')
 
 dap.adapters.debugpy = { type = 'executable', command = given.python, args = { '-m', 'debugpy.adapter' } }
-require('dap_agent').setup({ command = given.command, lsp = false })
+require('dap_agent').setup({ command = given.command, stop_at_raise = 'always', lsp = false })
 local ended = {}
 vim.api.nvim_create_autocmd('User', {
   pattern = 'DapAgentEnded',

@@ -4,7 +4,7 @@ local driver = require('driver')
 local given, note, wait, lens = driver.given, driver.note, driver.wait, driver.lens
 local dap = require('dap')
 
-require('dap_agent').setup({ command = given.command, session = { model = given.model } })
+require('dap_agent').setup({ command = given.command, stop_at_raise = 'always', session = { model = given.model } })
 dap.adapters.debugpy = { type = 'executable', command = given.python, args = { '-m', 'debugpy.adapter' } }
 vim.cmd.edit(given.file)
 wait('the server', function()

@@ -5,7 +5,7 @@ local given, note, wait, said = driver.given, driver.note, driver.wait, driver.s
 local dap = require('dap')
 
 -- what a user has: nvim-dap with debugpy, configured after our setup(), and a launch.json's configuration of type debugpy
-require('dap_agent').setup({ command = given.command, session = { model = given.model } })
+require('dap_agent').setup({ command = given.command, stop_at_raise = 'always', session = { model = given.model } })
 local adapter = { type = 'executable', command = given.python, args = { '-m', 'debugpy.adapter' } }
 dap.adapters.debugpy = adapter
 vim.cmd.edit(given.file)

@@ -29,7 +29,7 @@ SUBCOMMANDS = [
     "status",
     "undo",
 ]
-KEYS = {"maxCost": 1, "model": "a:b", "unhandled": True}
+KEYS = {"maxCost": 1, "model": "a:b", "unhandled": True, "enriched": True}
 ADAPTER = ["first", "adapter"]
 
 
@@ -37,6 +37,9 @@ def test_options_adapters_command_help_and_health(nvim: Neovim, root: Path, tmp_
     program = tmp_path / "dap-agent"
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m dap_agent "$@"\n')
     program.chmod(0o755)
+    for name, status in (("new", 0), ("old", 1)):  # what an interpreter says of its version
+        (tmp_path / name).write_text(f"#!/bin/sh\nexit {status}\n")
+        (tmp_path / name).chmod(0o755)
     docs = tmp_path / "doc"
     shutil.copytree(PLUGIN / "doc", docs)
     notes = nvim.run(
@@ -46,12 +49,14 @@ def test_options_adapters_command_help_and_health(nvim: Neovim, root: Path, tmp_
         file=str(root / "shop/main.py"),
         program=str(program),
         nowhere=str(tmp_path / "nowhere"),
+        new=str(tmp_path / "new"),
+        old=str(tmp_path / "old"),
         docs=str(docs),
     )
-    assert len(notes["wrong options"]) == 6
+    assert len(notes["wrong options"]) == 7
     for told, part in zip(
         notes["wrong options"],
-        ["no option modle; there are adapters, ", "command", "adapters", "lsp", "command", "options"],
+        ["stop_at_raise", "no option modle; there are adapters, ", "command", "adapters", "lsp", "command", "options"],
         strict=True,
     ):
         assert told.startswith("dap-agent: ") and part in told and "\n" not in told
@@ -59,8 +64,10 @@ def test_options_adapters_command_help_and_health(nvim: Neovim, root: Path, tmp_
     assert [("nowhere cannot be run, so there are no lenses" in told) for told in notes["no program"]] == [True]
 
     assert (notes["keys"], notes["own keys"]) == (KEYS, {"maxCost": 1})
-    assert (notes["rest kept"], notes["untouched"]) == (True, True)
-    assert (notes["own filters"], notes["default filters"]) == (None, True)
+    assert (notes["own enrichment"], notes["untouched"]) == (True, True)
+    assert (notes["old"], notes["old, tests"], notes["new, again"]) == (None, True, True)
+    assert (notes["nowhere"], notes["attached"], notes["unseen"], notes["own filters"]) == (None, None, None, None)
+    assert notes["own choice"] is False
 
     debugpy = [*ADAPTER, "--", "PY", "-m", "debugpy.adapter"]
     options = {"source_filetype": "python", "initialize_timeout_sec": 15}
@@ -71,7 +78,6 @@ def test_options_adapters_command_help_and_health(nvim: Neovim, root: Path, tmp_
         "id": "my",
         "options": {**options, "cwd": "/tmp", "env": {"A": "b"}},
     }
-    assert notes["enrich kept"] is True
     assert notes["server"]["args"] == [*ADAPTER, "--connect", "10.0.0.1:5678"]
     assert (notes["server"]["type"], notes["server"]["options"]) == ("executable", options)
     assert notes["server v6"] == [*ADAPTER, "--connect", "[::1]:5678"]

@@ -50,7 +50,16 @@ local function behind(adapter)
     command = command[1],
     args = args,
     id = adapter.id,
-    enrich_config = adapter.enrich_config,
+    enrich_config = function(configuration, use)
+      local function with_keys(final)
+        require('dap_agent.keys').add(final, adapter, use)
+      end
+      if adapter.enrich_config then
+        adapter.enrich_config(configuration, with_keys)
+      else
+        with_keys(configuration)
+      end
+    end,
     reverse_request_handlers = adapter.reverse_request_handlers,
     -- options for TCP alone mean nothing here, and do no harm
     options = vim.tbl_extend('keep', adapter.options or {}, { source_filetype = 'python', initialize_timeout_sec = 15 }),
@@ -93,37 +102,16 @@ local function wrap(adapter)
   return ours_now
 end
 
---- The keys of `dapAgent` that a configuration gets: its own, then those of setup().
-local function keys_of(configuration, dap)
-  local options = config.options
-  local given = type(configuration.dapAgent) == 'table' and configuration.dapAgent or {}
-  local keys = vim.tbl_extend('keep', {}, given, options.session)
-  -- who has chosen filters gets these and no other stop
-  if options.stop_at_raise and keys.unhandled == nil then
-    local filters = dap.defaults[configuration.type].exception_breakpoints
-    if filters == nil or filters == 'default' then
-      keys.unhandled = true
-    end
-  end
-  return keys
-end
-
 ---@param dap table nvim-dap
 function M.register(dap)
   dap.listeners.on_config.dap_agent = function(configuration)
     local kind = configuration.type
-    if configuration.dapAgent == false or not vim.list_contains(config.options.adapters, kind) then
-      return configuration
-    end
     local adapter = dap.adapters[kind]
-    if adapter and not ours[adapter] then
+    local meant = configuration.dapAgent ~= false and vim.list_contains(config.options.adapters, kind)
+    if meant and adapter and not ours[adapter] then
       dap.adapters[kind] = wrap(adapter)
     end
-    if type(configuration.dapAgent) == 'function' then
-      return configuration -- nvim-dap calls it, before or after us
-    end
-    local keys = keys_of(configuration, dap)
-    return next(keys) and vim.tbl_extend('force', {}, configuration, { dapAgent = keys }) or configuration
+    return configuration
   end
 end
 

@@ -5,14 +5,14 @@ local M = {}
 ---@field command? string[] how dap-agent is run; default: the one that this plugin came with, else `dap-agent`
 ---@field adapters? string[] the entries of dap.adapters that are debugpy; default: python, debugpy
 ---@field session? table keys of `dapAgent` for launch configurations that do not have them, such as model or maxCost
----@field stop_at_raise? boolean stop where an exception is raised that nothing will handle; default: true
+---@field stop_at_raise? 'auto'|'always'|'never' stop where an exception is raised that nothing will handle
 ---@field lsp? boolean lenses and code actions in Python buffers; default: true
 ---@field save? boolean write the buffers that "Apply fix" has changed; default: true
 
 local defaults = {
   adapters = { 'python', 'debugpy' },
   session = {},
-  stop_at_raise = true,
+  stop_at_raise = 'auto',
   lsp = true,
   save = true,
 }
@@ -26,7 +26,7 @@ local kinds = {
   command = 'table',
   adapters = 'table',
   session = 'table',
-  stop_at_raise = 'boolean',
+  stop_at_raise = 'string',
   lsp = 'boolean',
   save = 'boolean',
 }
@@ -41,6 +41,11 @@ local function check(options)
       error(('setup() has no option %s; there are %s.'):format(tostring(name), table.concat(known, ', ')), 0)
     end
     vim.validate('dap_agent.setup: ' .. name, value, kind)
+  end
+  if options.stop_at_raise then
+    vim.validate('dap_agent.setup: stop_at_raise', options.stop_at_raise, function(value)
+      return vim.list_contains({ 'auto', 'always', 'never' }, value)
+    end, 'auto, always or never')
   end
   for _, name in ipairs({ 'command', 'adapters' }) do
     local list = options[name]
