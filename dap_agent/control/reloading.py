@@ -89,8 +89,8 @@ class Reloading:
         self._one = asyncio.Lock()
 
     def watch(self, roots: Iterable[Path]) -> None:
-        """From now on, put saved files of these folders in, if that is wished."""
-        if self._mode() != "auto":
+        """From now on, know what the files of these folders held, and put saved ones in, if that is wished."""
+        if self._mode() == "never":
             return
         for root in roots:
             found = watching.folder(root)
@@ -114,7 +114,7 @@ class Reloading:
         """Files were written by us: give them to the program, if it is alive and that is wished."""
         async with self._one:
             if self._mode() == "never" or not self._program.alive:
-                self._known.update({path: new for path, (_, new) in texts.items()})
+                self._keeps(texts)
                 return Given()
             try:
                 return Given(await self._put(texts))
@@ -131,7 +131,7 @@ class Reloading:
             DapAgentError: it is not alive, or a file cannot be read.
         """
         async with self._one:
-            paths = list(files) if files is not None else list({**self._seen(), **self._known})
+            paths = list(files) if files is not None else list({**dict.fromkeys(self._watched()), **self._known})
             texts = await asyncio.to_thread(lambda: {path: text_of(path) for path in paths})
             unreadable = [path for path, text in texts.items() if text is None]
             if files is not None and unreadable:
@@ -141,16 +141,24 @@ class Reloading:
                 found = {path: pair for path, pair in found.items() if pair[0] != pair[1]}
             return Given(await self._put(found))
 
-    def _seen(self) -> dict[str, str]:
-        return {path: text for each in self._folders for path, text in each.texts.items()}
+    def _keeps(self, texts: Texts) -> None:
+        """The program stays with the old texts."""
+        for path, (old, _) in texts.items() if self._program.alive else ():
+            if old is not None:
+                self._known.setdefault(path, old)
+
+    def _watched(self) -> list[str]:
+        return [path for each in self._folders for path in each.paths()]
 
     def seen(self, path: str) -> str | None:
         """The text of a file as the program has it, as far as that is known."""
         if path in self._known:
             return self._known[path]
-        return next((each.texts[path] for each in self._folders if path in each.texts), None)
+        texts = (each.text(path) for each in self._folders)
+        return next((text for text in texts if text is not None), None)
 
     def _saved(self, texts: Texts) -> None:
+        self._keeps(texts)
         task = asyncio.get_running_loop().create_task(self._put_saved(texts))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -160,7 +168,6 @@ class Reloading:
             changed = {path: (self._known.get(path, old), new) for path, (old, new) in texts.items()}
             changed = {path: (old, new) for path, (old, new) in changed.items() if old != new}
             if not changed or self._mode() != "auto" or not self._program.alive:
-                self._known.update({path: new for path, (_, new) in changed.items()})
                 return
             try:
                 given = Given(await self._put(changed))

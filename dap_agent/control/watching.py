@@ -7,17 +7,26 @@ import asyncio
 import contextlib
 import io
 import os
+import time
+import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 INTERVAL = 0.5
 """Seconds between two looks at the known files; a change counts once a further look finds it as it was."""
 WALK = 10.0
-"""Seconds between two looks for files that are new."""
+"""Seconds between two looks for files that are new; more where a look takes long."""
 MOST = 3000
 """Files of a folder that are watched; of a bigger project the first ones."""
 LONGEST = 2 * 2**20
 """Bytes of a file that is watched."""
+ENTRIES = 50_000
+"""Files of any kind that are gone through: the folder may be somebody's home."""
+
+_BREATH = (
+    100,
+    0.005,
+)  # after so many files that were read the others of this process have so many seconds for themselves
 
 Stamp = tuple[int, int, int]
 Texts = Mapping[str, tuple[str | None, str]]
@@ -52,19 +61,28 @@ class Folder:
 
     Args:
         root: of the project.
-
-    Attributes:
-        texts: path -> the text that was seen last.
     """
 
     def __init__(self, root: Path) -> None:
-        self.texts: dict[str, str] = {}
-        self.ready = asyncio.Event()
         self._root = root
+        self._over = False
+        self._kept: dict[str, bytes] = {}  # path -> the text that was seen last, packed
         self._listeners: list[OnSaved] = []
         self._stamps: dict[str, Stamp] = {}
         self._unsteady: dict[str, Stamp] = {}
         self._task: asyncio.Task[None] | None = None
+
+    def paths(self) -> list[str]:
+        """The files that are watched."""
+        return list(self._kept)
+
+    def text(self, path: str) -> str | None:
+        """The text that a file was last seen with; None: it is not watched."""
+        kept = self._kept.get(path)
+        return zlib.decompress(kept).decode("utf-8", "surrogatepass") if kept is not None else None
+
+    def _keep(self, path: str, text: str) -> None:
+        self._kept[path] = zlib.compress(text.encode("utf-8", "surrogatepass"), 1)
 
     def listen(self, on_saved: OnSaved) -> Callable[[], None]:
         """Tell *on_saved* of files that were saved.
@@ -80,6 +98,7 @@ class Folder:
             with contextlib.suppress(ValueError):
                 self._listeners.remove(on_saved)
             if not self._listeners and self._task is not None:
+                self._over = True
                 self._task.cancel()
                 self._task = None
                 for key in [key for key, folder in _folders.items() if folder is self]:
@@ -88,16 +107,16 @@ class Folder:
         return unlisten
 
     async def _watch(self) -> None:
-        since = 0.0
-        await asyncio.to_thread(self._walk)
-        self.ready.set()
+        due = 0.0
         while True:
-            await asyncio.sleep(INTERVAL)
-            since += INTERVAL
-            if since >= WALK:
-                since = 0.0
+            if time.monotonic() >= due:
+                began = time.monotonic()
                 await asyncio.to_thread(self._walk)
+                due = time.monotonic() + max(WALK, 50 * (time.monotonic() - began))
+            await asyncio.sleep(INTERVAL)
             saved = await asyncio.to_thread(self._look)
+            for path, (_, text) in saved.items():
+                self._keep(path, text)
             for listener in tuple(self._listeners) if saved else ():
                 listener(saved)
 
@@ -105,16 +124,18 @@ class Folder:
         """Find files; those that are new count as never changed."""
         from dap_agent.fixes.ignoring import walk
 
-        for entry in walk(self._root):
-            if len(self._stamps) >= MOST:
+        for number, entry in enumerate(walk(self._root)):
+            if self._over or number > ENTRIES or len(self._stamps) >= MOST:
                 return
             path = str(self._root / entry.path)
             if not path.endswith((".py", ".pyw")) or path in self._stamps or entry.stat.st_size > LONGEST:
                 continue
             text = text_of(path)
             if text is not None:
-                self.texts[path] = text
+                self._keep(path, text)
                 self._stamps[path] = _stamp(entry.stat)
+                if len(self._stamps) % _BREATH[0] == 0:
+                    time.sleep(_BREATH[1])
 
     def _look(self) -> Texts:
         saved: dict[str, tuple[str | None, str]] = {}
@@ -131,10 +152,9 @@ class Folder:
             else:
                 del self._unsteady[path]
                 self._stamps[path] = stamp
-                text = text_of(path)
-                if text is not None and text != self.texts[path]:
-                    saved[path] = self.texts[path], text
-                    self.texts[path] = text
+                text, before = text_of(path), self.text(path)
+                if text is not None and text != before:
+                    saved[path] = before, text
         return saved
 
 

@@ -17,7 +17,7 @@ import types
 import warnings
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set
 
-from . import api, codes, live, patching, reading, running, secrets
+from . import api, codes, live, patching, reading, running, secrets, statements, swapping
 from .codes import Source
 
 _SLICE = 0.05  # seconds that a thread keeps the interpreter meanwhile: a change is put in within one, if nothing waits
@@ -71,7 +71,7 @@ def _file(file: Dict[str, Any], found: Optional[live.Live], frames: List[types.F
         real = os.path.realpath(path)
         known = _put_in.get(real)
         told["old"] = known.text if known is not None else file["old"]
-        old = known or new  # not known: only functions are put in, found by their names
+        old = known or assumed(new, found)
         if known is None and told["old"] is not None:
             try:
                 old = Source(told["old"], found.filename)
@@ -88,6 +88,29 @@ def _file(file: Dict[str, Any], found: Optional[live.Live], frames: List[types.F
         _refused[real] = {each["name"] for each in told["functions"] if each["outcome"] == "refused"}
         linecache.checkcache(found.filename)
     return told
+
+
+def assumed(new: Source, found: live.Live) -> Source:
+    """The text that was loaded, where nobody knows it: as the new one, without what the program does not have."""
+    lines = list(new.lines)
+
+    def blank(body: List[Any], own: Any) -> None:
+        for statement in body:
+            names = statements.names_of(statement)
+            if names and all(reading.lookup(own, name) is reading.MISSING for name in names):
+                begin, end = codes.first_line(statement) - 1, statement.end_lineno
+                lines[begin:end] = [""] * (end - begin)
+
+    namespace = found.namespaces[0]
+    for statement in new.tree.body:
+        cls = swapping.class_named(namespace, statement.name) if statements.is_class(statement) else None
+        if cls is not None:
+            blank(statement.body[1:], reading.class_dict(cls))
+    blank(new.tree.body, namespace)
+    try:
+        return Source("\n".join(lines), found.filename)
+    except _UNFIT:
+        return new
 
 
 def _put(

@@ -114,7 +114,7 @@ class ReloadReport:
         """One sentence."""
         taken, refused = len(self.taken), len(self.refused)
         if not taken and not refused:
-            return "The running program has nothing of what has changed."
+            return "Nothing differs of what the running program has loaded."
         if not refused:
             return f"The running program has the new code ({_names(self.taken)})."
         lacking = "; ".join(one.line.replace(": refused", "", 1) for one in self.refused[:3])

@@ -86,7 +86,7 @@ def test_a_text_is_compared_with_what_was_put_in_before(every_python: Path, fold
     old = "def f(): return 0\nN = 0"
     then = ["f", "[each['files'][0]['error'] for each in (first, broken, second)]", "m.f()", "hasattr(m, 'g')", "m.N"]
     (found,) = run(every_python, folder, [{"old": old, "new": old.replace("0", "1"), "before": TWICE, "then": then}])
-    # of the first one the text before is not known: then functions alone are put in, and N stays what it was
+    # of the first one the text before is not known: what is there but for functions, N, stays what it was
     f, errors, *values = found["values"].values()
     assert (f, values) == ("2", ["1", "False", "0"])
     assert "[None, 'it does not compile: " in errors and errors.endswith(", None]")
@@ -157,3 +157,19 @@ def test_a_failure_midway_takes_everything_back(every_python: Path, folder: Path
         "(1, 1, 1, 1, 7)",
         "(2, 2, 2, 2, 5)",
     ]
+
+
+UNKNOWN = """
+new = "import os\\nN = 2\\nM = 3\\ndef g(): return os.sep\\ndef f(): return g()\\n"
+new += "class C:\\n def a(self): return self.b()\\n def b(self): return 2\\n"
+told = reload(path, None, new)["files"][0]
+state = m.f(), m.N, m.M, o.a()
+"""
+
+
+def test_of_a_text_that_is_not_known_what_is_missing_is_added(every_python: Path, folder: Path) -> None:
+    old = "N = 1\ndef f(): return 1\nclass C:\n def a(self): return 1\n"
+    (found,) = run(
+        every_python, folder, [{"old": old, "new": old, "before": f"o = m.C()\n{UNKNOWN}", "then": ["state"]}]
+    )
+    assert found["values"] == {"state": "('/', 1, 3, 2)"}

@@ -1,7 +1,6 @@
 """Hot reload in an editor's session: files saved while the program stands and while it runs; breakpoints move along."""
 
-import json
-
+from ..control.messages_schema import check_ours
 from ..proxy.editor_double import OURS, VSCODE, editor, environment
 from ..proxy.fakes import run
 
@@ -92,10 +91,9 @@ def test_saved_files_go_into_the_program_and_breakpoints_along_with_their_lines(
     run(scenario)
 
 
-def test_what_the_option_says_is_what_is_put_in(python, tmp_path):
-    """`applied`: a saved file stays out of the program."""
+def test_files_are_put_in_when_the_user_says_so(python, tmp_path):
     main, helper = tmp_path / "main.py", tmp_path / "helper.py"
-    main.write_text(MAIN.replace("time.sleep(0.02)", "time.sleep(0.02)\n    if n > 100: break"))
+    main.write_text(MAIN)
     helper.write_text(HELPER)
     configuration = {
         "program": str(main),
@@ -110,13 +108,21 @@ def test_what_the_option_says_is_what_is_put_in(python, tmp_path):
         async with editor(OURS, env=environment(), initialize=INITIALIZE, lines=lines) as client:
             await client.start("launch", configuration)
             await client.event("stopped")
-            helper.write_text(OVER)
             await client.ask("setBreakpoints", {"source": {"path": str(helper)}, "breakpoints": []})
+            helper.write_text(OVER)
+            answer = await client.ask("evaluate", {"expression": "/reload helper.py", "context": "repl"})
+            assert answer["body"]["result"].startswith("The running program has the new code (step, other, LIMIT).")
+            wrong = await client.ask("evaluate", {"expression": "/reload nothing.py", "context": "repl"})
+            assert "nothing.py cannot be read as a Python file" in wrong["message"]
+            helper.write_text(OVER.replace("return 1000", "return 2000"))
+            answer = await client.ask("dapAgent/reload", {"files": [str(helper)]})
+            check_ours(answer)
+            (file,) = answer["body"]["reload"]["files"]
+            assert [(each["name"], each["outcome"]) for each in file["functions"]] == [("other", "swapped")]
             await client.ask("continue", {"threadId": 1})
-            assert "over 1" in await output(client, "over")
+            assert "over 2" in await output(client, "over")
             await client.event("terminated")
             await client.leave()
-            assert not any("new code" in json.dumps(message) for message in client.log)
 
     run(scenario)
 
@@ -147,6 +153,8 @@ def test_a_client_that_has_moved_its_breakpoints_itself_is_left_alone(tmp_path):
                 stopped = (await client.event("stopped"))["body"]
             stack = await client.ask("stackTrace", {"threadId": stopped["threadId"]})
             assert stack["body"]["stackFrames"][0]["line"] == 12
+            answer = await client.ask("evaluate", {"expression": "/reload", "context": "repl"})
+            assert answer["body"]["result"] == "Nothing differs of what the running program has loaded."
             await client.leave(terminateDebuggee=True)
 
     run(scenario)
