@@ -5,15 +5,12 @@ rest.
 """
 
 import asyncio
-import inspect
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dap_agent.control import jsonrpc, requests
-from dap_agent.control.assistant import Assistant
 from dap_agent.control.requests import Request
-from dap_agent.errors import DapAgentError
 
 if TYPE_CHECKING:
     from dap_agent.control.sharing import Sharing
@@ -142,9 +139,7 @@ async def _applied(sharing: "Sharing", params: Mapping[str, Any]) -> Mapping[str
 
 
 async def _reload(sharing: "Sharing", params: Mapping[str, Any]) -> Mapping[str, Any]:
-    power = _power(sharing.assistant, "reload", "Code cannot be put into the live program here; restart it instead.")
-    given = params.get("files")
-    return {"result": await power([*given] if given is not None else None)}
+    return {"result": await sharing.assistant.reload(params.get("files"))}
 
 
 async def _restart(sharing: "Sharing", _: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -153,8 +148,7 @@ async def _restart(sharing: "Sharing", _: Mapping[str, Any]) -> Mapping[str, Any
 
 
 async def _restart_frame(sharing: "Sharing", params: Mapping[str, Any]) -> Mapping[str, Any]:
-    power = _power(sharing.assistant, "restart_frame", "Frames cannot be restarted here; restart the program instead.")
-    return {"result": (await power(params.get("frame", 0))).to_json()}
+    return {"result": (await sharing.assistant.restart_frame(params.get("frame", 0))).to_json()}
 
 
 async def _report(sharing: "Sharing", _: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -163,14 +157,6 @@ async def _report(sharing: "Sharing", _: Mapping[str, Any]) -> Mapping[str, Any]
 
 async def _proposal(sharing: "Sharing", _: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"proposal": await sharing.proposal()}
-
-
-def _power(assistant: Assistant, name: str, otherwise: str) -> Callable[..., Awaitable[Any]]:
-    """A power that a session may not have."""
-    power: Callable[..., Awaitable[Any]] | None = getattr(assistant, name, None)
-    if power is None or not inspect.iscoroutinefunction(power):
-        raise DapAgentError(otherwise)
-    return power
 
 
 def _same(name: str) -> Callable[["Sharing", Mapping[str, Any]], Awaitable[Mapping[str, Any]]]:
