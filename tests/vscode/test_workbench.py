@@ -25,7 +25,7 @@ def test_a_key_goes_into_the_secret_storage(driven: dict[str, Any]) -> None:
 def test_from_f5_to_a_program_that_ends_well(driven: dict[str, Any]) -> None:
     story = seen(driven, "story")
     assert (story["exception"], story["status_bar"]) == ("TypeError", 1)
-    assert story["lens_after"] < 3000  # milliseconds, with two cores for editor, browser, debugger and us
+    assert story["lens_after"] < 5000  # milliseconds; 800 of them are VS Code's own, and other tests run beside this
     assert story["report"] == ["Cause", "Evidence", "Change", "Verdicts", "Cost"]
     assert "sum 3.5" in story["output"]
     assert story["processes"] == 1  # the frame was restarted, not the program
