@@ -1,6 +1,6 @@
 """Restarts calls at their raises, thousands of times in one process: our package loaded as text, no debugger.
 
-Arguments: the bundle's file, how often, names of shapes, or `refusals`. Standard output: JSON, what came of each.
+Arguments: the bundle's file, how often, names of shapes, `refusals` or `cost`. Standard output: JSON, what came of it.
 """
 
 import asyncio
@@ -11,6 +11,7 @@ import json
 import os
 import sys
 import threading
+import time
 import types
 import weakref
 
@@ -482,6 +483,23 @@ def refusals():
     return said
 
 
+def cost():
+    """Seconds that each of some rehearsals takes, and that a restart itself does, on average."""
+    call, function, new, plan.number, wanted = shapes()["plain"]
+    plan.fix, back = swapped(function, new)
+    took = []
+    for _ in range(10):
+        plan.rehearse, plan.answers = True, []
+        assert call() == wanted
+        back()
+        took.append(plan.answers[0]["rehearsal"]["took"])
+    began = time.perf_counter()
+    for _ in range(TIMES):
+        call()
+        back()
+    return {"rehearsals": took, "restart": (time.perf_counter() - began) / TIMES}
+
+
 def mappings():
     with open("/proc/self/maps") as maps:
         return sum(1 for _ in maps)
@@ -496,6 +514,8 @@ def main():
     names = sys.argv[3:] or [*shapes()]
     if names == ["refusals"]:
         said = refusals()
+    if names == ["cost"]:
+        said = cost()
     for name, (call, function, new, number, wanted) in shapes().items():
         if name not in names:
             continue
