@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from dap_agent.testing import ModelServer, Reply
+from dap_agent.testing import ModelServer, Reply, Stall
 
 from ..agent.conftest import EXISTING_TEST, MAIN, ORDERS
 from ..control.conftest import fix
@@ -276,7 +276,10 @@ def driven(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]
     bench = Workbench(folder)
     bench.install(standin(folder), ROOT / "vscode-extension" / "dap-agent.vsix")
     wanted = os.environ.get("DAP_TEST_VSCODE_SCENARIOS")
-    with ModelServer([LOOK, PROPOSE] * 4, key=KEY) as model, (folder / "server.log").open("wb") as log:
+    with (
+        ModelServer([LOOK, PROPOSE, LOOK, PROPOSE, Stall(40)], key=KEY) as model,
+        (folder / "server.log").open("wb") as log,
+    ):
         env = bench.environment(ANTHROPIC_BASE_URL=model.url, NO_PROXY="127.0.0.1")
         server = subprocess.Popen(
             bench.command(), env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True

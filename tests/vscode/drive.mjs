@@ -169,6 +169,23 @@ const scenarios = {
     return seen;
   },
 
+  // a model that never answers: the lens ends the investigation, and the program is still there
+  async cancel() {
+    await atException();
+    await see(lens("Autodebug this exception"));
+    await page.click(lens("Autodebug this exception"));
+    await see(lens("Investigating"));
+    const progress = (kind) => (one) => one.fact === "dapAgentProgress" && one.body.kind === kind;
+    await fact(progress("begin"), "the begin");
+    await page.click(lens("Investigating"));
+    const end = await fact(progress("end"), "the end");
+    await see(lens("Autodebug this exception"));
+    const status = JSON.parse(await order("tool", { name: "dap_agent_status", input: {} }));
+    await command("workbench.action.debug.stop");
+    await ended("shop");
+    return { end: end.body.status, program: status.program, working: status.working };
+  },
+
   // language model tools meet a failing test, at the raise, with all frames alive
   async pytest() {
     const seen = {};

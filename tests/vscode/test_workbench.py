@@ -42,6 +42,10 @@ def test_the_fix_as_a_quick_fix_in_the_buffer(driven: dict[str, Any]) -> None:
     assert "sum 3.5" in quick["output"]
 
 
+def test_an_investigation_is_cancelled_where_it_is_shown(driven: dict[str, Any]) -> None:
+    assert seen(driven, "cancel") == {"end": "failed", "program": "stopped", "working": None}
+
+
 def test_a_failing_test_is_a_stop_that_tools_of_models_can_read(driven: dict[str, Any]) -> None:
     tests = seen(driven, "pytest")
     assert tests["status"]["program"] == "stopped"
