@@ -5,13 +5,16 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from lsprotocol import types as lsp
 
 from dap_agent.control.client import SessionGone
 from dap_agent.editors.lsp import editing
 from dap_agent.editors.lsp.editing import Editing
+from dap_agent.editors.lsp.server import Server
 from dap_agent.editors.lsp.state import Fix, FixFile, Session, Stop
 from dap_agent.errors import DapAgentError
 from dap_agent.fixes import applying
@@ -200,3 +203,28 @@ async def test_without_a_fix_and_with_one_of_others(make: Any) -> None:
         await w.editing.undo(w.session)
     with pytest.raises(DapAgentError, match="has not written this fix itself"):
         await w.editing.undo(replace(w.done, fix=replace(w.done.fix, files=())))
+
+
+@pytest.mark.parametrize("quick", [True, False])
+async def test_an_explanation_may_be_there_before_the_answer_to_the_request(make: Any, quick: bool) -> None:
+    session = make().session
+    server = Server(SimpleNamespace(client_capabilities=lsp.ClientCapabilities()))  # type: ignore[arg-type]
+    shown = asyncio.Event()
+    end = {"id": "q", "task": "ask", "kind": "end", "text": "Because.", "status": "answered"}
+
+    async def ask(*_: Any) -> dict[str, Any]:
+        if quick:
+            server._progress(session, end)
+        return {"id": "q"}
+
+    async def show(_: Session) -> dict[str, Any]:
+        shown.set()
+        return {}
+
+    server.sessions.ask = ask  # type: ignore[method-assign]
+    server._show = show  # type: ignore[method-assign]
+    await server._explain(session)
+    if not quick:
+        server._progress(session, end)
+    await asyncio.wait_for(shown.wait(), 10)
+    await server.close()

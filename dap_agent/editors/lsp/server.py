@@ -28,6 +28,7 @@ SAVE = "dapAgent/save"
 """Request to a client that has `experimental.dapAgent.save`: save the files of `uris`."""
 _REFRESH = 0.1  # seconds between two refreshes of lenses
 _AGAIN = 0.8  # seconds after a stop: an editor that moves its focus to the stop loses a refresh (VS Code)
+_OVER = 20
 _FOLLOWING: dict[str, Then] = {
     offers.APPLY: "nothing",
     offers.APPLY_AND_RESTART_FRAME: "frame",
@@ -48,6 +49,7 @@ class Server:
         self.editing = Editing(self, self.sessions)
         self._shown: dict[str, Shown] = {}
         self._explained: set[str] = set()  # questions whose answers are to be shown
+        self._over: dict[str, str] = {}  # the newest questions that have ended before it was known whose they are
         self._event = asyncio.Event()
         self._refreshing: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -168,6 +170,8 @@ class Server:
                 # without a model the report says what is known
                 return {**await self._show(session), "message": error.message}
             self._explained.add(begun["id"])
+            if begun["id"] in self._over:  # it was quicker than its answer
+                self._answered(session, begun["id"], self._over[begun["id"]])
             return begun
         return await self._show(session)
 
@@ -215,14 +219,23 @@ class Server:
         if kind != "end":
             return
         self._shown.pop(id, None)
-        if id in self._explained:
-            self._explained.discard(id)
-            if params["status"] == "answered":
-                self._start(self._show_quietly(session))
-                return
         if params["task"] == "autodebug" or params["status"] == "failed":
             text, ready = params["text"], params["status"] == "proposed"
             self.say(f"Fix ready: {text}" if ready else text or "No fix was found.", error=not ready)
+        else:
+            self._answered(session, id, params["status"])
+
+    def _answered(self, session: Session, id: str, status: str) -> None:
+        """A question has come to its end: an explanation that was asked for here is shown."""
+        if id not in self._explained:
+            self._over[id] = status
+            for old in [*self._over][:-_OVER]:
+                del self._over[old]
+            return
+        self._explained.discard(id)
+        self._over.pop(id, None)
+        if status == "answered":
+            self._start(self._show_quietly(session))
 
     async def _cancel(self, session: Session) -> None:
         with contextlib.suppress(DapAgentError):  # it is over already
