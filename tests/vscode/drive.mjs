@@ -251,9 +251,16 @@ const scenarios = {
   async ownType() {
     const snapshot = await atException("own type");
     await see(lens("Autodebug this exception"));
+    await command("workbench.view.debug");
+    await page.click('.debug-call-stack .monaco-list-row:has-text("total")', { button: "right" });
+    const item = await see('.monaco-menu .action-item:has-text("Restart Frame")');
+    const restart_frame = !/\bdisabled\b/.test((await item.getAttribute("class")) + (await item.innerHTML()).split(">")[0]);
+    await shot("7-call-stack");
+    await page.keyboard.press("Escape");
     await command("workbench.action.debug.continue");
     await ended("own type");
-    return { type: recent().find((one) => one.fact === "started").type, exception: snapshot.exception.type };
+    const { type } = recent().find((one) => one.fact === "started");
+    return { type, exception: snapshot.exception.type, restart_frame };
   },
 };
 

@@ -79,4 +79,4 @@ def test_without_dap_agent_and_without_consent_it_is_debugged_as_before(driven: 
 
 
 def test_the_own_type(driven: dict[str, Any]) -> None:
-    assert seen(driven, "ownType") == {"type": "dap-agent", "exception": "TypeError"}
+    assert seen(driven, "ownType") == {"type": "dap-agent", "exception": "TypeError", "restart_frame": True}
