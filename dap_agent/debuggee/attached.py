@@ -64,9 +64,11 @@ def attach(record: Optional[bool] = None) -> None:
     if record is not False and sys.version_info >= (3, 12):
         from . import recorder
 
-        recorder.start(
-            (*((settings["bootstrap"] + os.sep,) if settings is not None else ()), *debugger_folders()), True
-        )
+        own = (settings["bootstrap"] + os.sep,) if settings is not None else ()
+        try:
+            recorder.start((*own, *debugger_folders()), True)
+        except Exception as error:  # stops have to work without it
+            recorder.give_up(error)
 
 
 def _no_debugger() -> bool:

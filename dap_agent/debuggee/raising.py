@@ -94,7 +94,10 @@ def _record(wanted: bool, running: bool = False) -> None:
     if wanted and sys.version_info >= (3, 12):
         from . import recorder, stop
 
-        recorder.start(stop.debugger_folders(), running)
+        try:
+            recorder.start(stop.debugger_folders(), running)
+        except Exception as error:  # stops have to work without it
+            recorder.give_up(error)
     elif not wanted:
         recording: Any = sys.modules.get("%s.recorder" % __package__)
         if recording is not None:

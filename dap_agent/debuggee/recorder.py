@@ -69,6 +69,13 @@ def start(hidden: tuple[str, ...] = (), running: bool = False) -> bool:
     return True
 
 
+def give_up(error: Exception) -> None:
+    """It could not begin; who asks for it later is told so."""
+    global _why_not
+    _why_not = "The recorder is off: it could not begin (%s: %s)." % (type(error).__name__, error)
+    stop_recording()
+
+
 def stop_recording() -> None:
     """Record no more, and leave nothing in the interpreter that costs."""
     global _memory, _source

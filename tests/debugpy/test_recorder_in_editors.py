@@ -189,3 +189,19 @@ def test_under_pytest_it_begins_at_the_call(tmp_path: Path, new_python: Path, wi
             await client.leave()
 
     run(main)
+
+
+def test_stops_work_where_it_cannot_begin(tmp_path: Path, new_python: Path) -> None:
+    """The program's start-up file has taken all of the interpreter's tools for events."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys\nfor n in (3, 4, 5): sys.monitoring.use_tool_id(n, 'mine')\n", encoding="utf-8"
+    )
+
+    async def at_stop(client: Any, frames: Any) -> None:
+        live = await client.guest.program()
+        assert "called" not in live.snapshot.data and live.snapshot.headline.startswith("TypeError")
+        with pytest.raises(InspectionError, match="uses the interpreter's tools for events itself"):
+            await live.history()
+
+    printed = play(tmp_path, new_python, at_stop, env={"PYTHONPATH": str(tmp_path)})
+    assert "'mine'" in printed and "dap-agent: " not in printed
