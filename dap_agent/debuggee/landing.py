@@ -51,6 +51,10 @@ def unsupported() -> str:
         return "that is possible on Linux (x86_64, aarch64) only"
     if hasattr(sys, "gettotalrefcount"):
         return "this is a debug build of Python, which checks for what we do"
+    import sysconfig
+
+    if "_Py_TIER2" in str(sysconfig.get_config_var("PY_CORE_CFLAGS")):
+        return "this Python was built with its experimental compiler"
     gil = getattr(sys, "_is_gil_enabled", None)
     if gil is not None and not gil():
         return "the free-threaded build is not supported"

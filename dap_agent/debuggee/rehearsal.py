@@ -130,12 +130,17 @@ def _leave(target: Target, raiser: types.FrameType, call: landing.Call) -> NoRet
     for code in {id(frame.f_code): frame.f_code for frame in frames}.values():
         if code is not frames[-1].f_code:
             undo.append(landing.without_handlers(code))
-    outermost.arm(frames[-1], (_nothing, (), {}), whole=True)
+    outermost.arm(frames[-1], (_status if frames[-1].f_code.co_name == "_told" else _nothing, (), {}), whole=True)
     raise _Out
 
 
 def _nothing() -> None:
     """What the debugger's outermost function returns."""
+
+
+def _status() -> int:
+    """What tracefunc.py returns to the C code that has called it: nothing was wrong."""
+    return 0
 
 
 def _called(target: Target, call: landing.Call) -> Any:
@@ -176,7 +181,12 @@ def _result(value: Any, error: Any) -> Dict[str, Any]:
 
 
 def _end_soon() -> None:
-    """The program goes on for a moment, then the kernel ends it, whatever it does."""
+    """The program goes on for a moment, without a word, then the kernel ends it, whatever it does."""
+    import posix
+
+    null = posix.open("/dev/null", posix.O_WRONLY)
+    posix.dup2(null, 1)
+    posix.dup2(null, 2)
     number = int(signal.SIGALRM)
     clib.library.signal(number, ctypes.c_void_p(0))  # SIG_DFL; Python's own function is for the main thread only
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [number])

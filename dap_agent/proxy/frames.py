@@ -43,7 +43,9 @@ class Frames:
 
     def announced(self, body: dict[str, Any], debugpy: bool) -> dict[str, Any]:
         """The answer to `initialize` with the capability, if the adapter has it not."""
-        if self._side is None or not debugpy or not self._options().enabled or body.get(CAPABILITY) is True:
+        # without filters there is no stop of ours at a raise
+        filters = isinstance(body.get("exceptionBreakpointFilters"), list)
+        if self._side is None or not (debugpy and filters and self._options().enabled) or body.get(CAPABILITY) is True:
             return body
         self._announced = True
         return {**body, CAPABILITY: True}

@@ -75,6 +75,9 @@ class FrameRestart:
         }
 
 
+PATIENT_LIMIT = 30.0
+"""The same where the alternative is to run the whole program again."""
+
 _MOST = 8  # frames that are tried one after the other
 
 
@@ -95,7 +98,7 @@ async def restart_innermost(program: "StoppedProgram", first: int | None = None)
     wanted = [number for number in numbers if first is None or number >= first]
     refused: FrameRestart | None = None
     for number in wanted[:_MOST] or [first or 0]:
-        found = await program.restart_frame(number, strict=True)
+        found = await program.restart_frame(number, PATIENT_LIMIT, strict=True)
         if found.allowed or found.ended in ("timeout", "crashed"):
             return found
         if refused is None or (found.ended and not refused.ended):

@@ -12,8 +12,9 @@ from .playbook import Scenario
 RAISED = {"filter": "raised", "label": "Raised Exceptions", "default": False}
 UNCAUGHT = {"filter": "uncaught", "label": "Uncaught Exceptions", "default": True}
 SAYS = {"supportsDebuggerProperties": True, "exceptionBreakpointFilters": [RAISED, UNCAUGHT]}
-SHOWN = {**SAYS, "exceptionBreakpointFilters": [RAISED, UNCAUGHT, FILTER]}
+SHOWN = {**SAYS, "exceptionBreakpointFilters": [RAISED, UNCAUGHT, FILTER], "supportsRestartFrame": True}
 SET = "setExceptionBreakpoints"
+NO_FRAMES = event("capabilities", {"capabilities": {"supportsRestartFrame": False}})
 
 
 class Side:

@@ -6,7 +6,7 @@ from dap_agent.proxy.stops import FILTER
 from dap_agent.wire.messages import event, request, response
 
 from .playbook import refusal
-from .stops_side import RAISED, SAYS, SET, UNCAUGHT, begin, evaluate, launched
+from .stops_side import NO_FRAMES, RAISED, SAYS, SET, UNCAUGHT, begin, evaluate, launched
 
 __all__ = ["begin"]
 
@@ -87,7 +87,7 @@ def test_switched_off_it_is_withdrawn_and_nothing_is_put_into_the_debuggee(begin
     one = begin()
     one.client(request("launch", {"x": 1, "dapAgent": False}, seq=2))
     one.to_client(event("capabilities", {"capabilities": {"exceptionBreakpointFilters": [RAISED, UNCAUGHT]}}))
-    one.to_adapter(request("launch", {"x": 1}))
+    one.to_client(NO_FRAMES).to_adapter(request("launch", {"x": 1}))
     one.adapter(event("initialized")).published("initialized").to_client(event("initialized"))
     one.client(request(SET, {"filters": ["willBeUnhandled", "raised"]}, seq=3))
     one.to_adapter(request(SET, {"filters": ["raised"]}))  # it is no filter of the adapter's, whatever happens

@@ -6,7 +6,7 @@ from dap_agent.proxy.options import Options, take
 from dap_agent.proxy.stops import PATIENCE
 from dap_agent.wire.messages import event, request, response
 
-from .stops_side import RAISED, SAYS, SET, SHOWN, UNCAUGHT, begin, evaluate, launched
+from .stops_side import NO_FRAMES, RAISED, SAYS, SET, SHOWN, UNCAUGHT, begin, evaluate, launched
 
 __all__ = ["begin"]
 CAN = {**SAYS, "supportsConfigurationDoneRequest": True, "supportsExceptionInfoRequest": True}
@@ -120,7 +120,7 @@ def test_an_adapter_that_dies_meanwhile_leaves_no_question_open(waiting):
 
 def test_the_pure_relay_puts_nothing_in(begin):
     one = begin(says=CAN, shown=CAN_SHOWN)
-    one.client(request("launch", {"x": 1, "dapAgent": False}, seq=2)).to_client(WITHDRAWN)
+    one.client(request("launch", {"x": 1, "dapAgent": False}, seq=2)).to_client(WITHDRAWN).to_client(NO_FRAMES)
     one.to_adapter(request("launch", {"x": 1}))
     one.adapter(event("initialized")).published("initialized").to_client(event("initialized"))
     one.client(request(DONE, seq=4)).to_adapter(request(DONE))
