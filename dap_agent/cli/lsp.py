@@ -7,7 +7,7 @@ def command() -> int:
     Returns:
         The exit status.
     """
-    from dap_agent.editors.lsp.server import serve
+    from dap_agent.editors.lsp.serving import serve
 
     serve()
     return 0
