@@ -132,6 +132,10 @@ class Scenario:
         self.editor._doors[(self.adopt.host, self.adopt.port)] = (host, port)
         return self._in(self.editor.adopted(self.adopt.token, host, port))
 
+    def moved(self, blocks, changed) -> "Scenario":
+        """The program has been given files (`proxy/moved.py`)."""
+        return self._in(self.editor.moved.after(blocks, changed))
+
     def respawned(self) -> "Scenario":
         """The adapter has been replaced by a fresh one."""
         self._to_adapter_seq = self._adapter_seq = 0
