@@ -243,9 +243,9 @@ OPTIONS: tuple[Option, ...] = (
         _at_raise,
         "auto",
         "auto|always|never",
-        "stop already where an exception is raised that nothing will handle, with all frames alive: auto does so from "
-        "Python 3.12 on, where it costs nothing until something is raised; before, always makes programs several times "
-        "slower",
+        "stop already where an exception is raised that nothing will handle, with all frames alive: auto does so "
+        "where it costs nothing until something is raised, on every usual CPython; always does so on any other one, "
+        "too, and makes programs several times slower there",
         commands=("run", "demo"),
     ),
     Option(

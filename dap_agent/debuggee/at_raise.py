@@ -1,6 +1,6 @@
 """In a headless run: the stop where an exception is raised that for certain nothing will handle.
 
-Our own events tell of raises (raise_events.py from Python 3.12 on, raise_trace.py below). What can't be known, or may
+Our own events tell of raises (raise_events.py from Python 3.12 on, raise_only.py below). What can't be known, or may
 not be stopped at there, is left to the places where it comes to light (hooks.py).
 """
 
@@ -198,21 +198,29 @@ def install(mode: str, ignored: judging.Ignored) -> None:
     """Watch the raises of this process from now on.
 
     Args:
-        mode: `auto` where it costs nothing until something is raised (3.12+), `always` or `never`.
+        mode: `auto` where it costs nothing until something is raised, `always` or `never`.
         ignored: what is never a stop.
     """
     global _quick
-    if mode == "never" or (mode == "auto" and sys.version_info < (3, 12)):
+    if mode == "never":
         return
     if sys.version_info >= (3, 12):
         from . import quick, raise_events
 
         _quick = quick
         raise_events.install(Watch(ignored))
-    else:
-        from . import raise_trace
+        return
+    watch = Watch(ignored)
+    try:
+        from . import raise_only
 
-        raise_trace.install(Watch(ignored))
+        raise_only.install(watch)
+    except Exception as error:  # no ctypes, or an interpreter that is not as we know it
+        net.failed("exceptions are not watched where they are raised: this interpreter is not known", error)
+        if mode == "always":
+            from . import raise_trace
+
+            raise_trace.install(watch)
 
 
 def remove() -> None:
@@ -221,3 +229,7 @@ def remove() -> None:
         from . import raise_events
 
         raise_events.remove()
+        return
+    only: Any = sys.modules.get((__package__ or "") + ".raise_only")
+    if only is not None:
+        only.remove()

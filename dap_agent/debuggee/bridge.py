@@ -13,12 +13,14 @@ import sys
 import threading
 import time
 from types import FrameType, TracebackType
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, Type
+from typing import Any, Callable, ContextManager, Dict, Iterator, List, Optional, Tuple, Type
 
 from . import descriptors, originals, tracing
 
 ATTACH_TIMEOUT = 20.0
 """Seconds to wait for dap-agent to take up a process that has connected; after that the program goes on without us."""
+
+_beside_stops: Callable[[], ContextManager[None]] = contextlib.nullcontext
 
 _connected_pid = None  # the process whose debugger is connected: a fork's child is not
 
@@ -74,7 +76,7 @@ def connect(
         watch = threading.Thread(target=_watch, args=(alive, give_up, met), daemon=True)
         watch.start()
         try:
-            with tracing.suppressed() if running else contextlib.nullcontext(), _out_of_the_way(met):
+            with tracing.suppressed(), _out_of_the_way(met):
                 debugpy.connect((host, port), parent_session_pid=parent_pid)
             atexit.unregister(pydevd.stoptrace)
             atexit.register(_end)
@@ -134,17 +136,24 @@ def own_tracing() -> Iterator[None]:
         if frame.f_trace is not None:
             frames.append((frame, frame.f_trace))
         frame = frame.f_back
-    if trace is not None:
-        sys.settrace(None)
-    try:
-        yield
-    finally:
-        _give_settrace_back()
-        if trace is not None or sys.gettrace() is not None:
-            sys.settrace(trace)
-        for frame, trace in frames:
-            frame.f_trace = trace
-        _set_thread_hooks(*hooks)
+    with _beside_stops():
+        if trace is not None:
+            sys.settrace(None)
+        try:
+            yield
+        finally:
+            _give_settrace_back()
+            if trace is not None or sys.gettrace() is not None:
+                sys.settrace(trace)
+            for frame, trace in frames:
+                frame.f_trace = trace
+            _set_thread_hooks(*hooks)
+
+
+def beside_stops(context: Callable[[], ContextManager[None]]) -> None:
+    """Have a context of *context* around each stop."""
+    global _beside_stops
+    _beside_stops = context
 
 
 def _set_thread_hooks(trace: Any, profile: Any) -> None:

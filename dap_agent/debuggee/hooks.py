@@ -29,6 +29,7 @@ _connect: Optional[Callable[[], bool]] = None
 _instead: Optional[Callable[[BaseException, Optional[TracebackType]], None]] = None
 _on_exec: Optional[Callable[[Any], None]] = None
 _on_audit_hook: Optional[Callable[[], None]] = None
+_after_audit: Optional[Callable[[str, Any], None]] = None
 _active = True
 _ignored: Optional[judging.Ignored] = None
 _capture: Any = None  # pytest's capture manager
@@ -89,6 +90,12 @@ def listen(on_exec: Callable[[Any], None], on_audit_hook: Callable[[], None]) ->
     """
     global _on_exec, _on_audit_hook
     _on_exec, _on_audit_hook = on_exec, on_audit_hook
+
+
+def after_audit(function: Optional[Callable[[str, Any], None]]) -> None:
+    """Have *function* called at the end of each audit event with its name and arguments."""
+    global _after_audit
+    _after_audit = function
 
 
 def after_fork() -> None:
@@ -266,6 +273,8 @@ def _audit(event: str, args: Any) -> None:
             exc = raised.exc_type()
         at_exit = "atexit" in (raised.err_msg or "")  # from 3.10 on; any other one may come out of a garbage collection
         report(exc, raised.exc_traceback, stoppable=at_exit)
+    if _after_audit is not None:
+        _after_audit(event, args)
 
 
 def _watch_threads() -> None:

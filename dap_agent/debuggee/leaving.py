@@ -10,6 +10,9 @@ _OURS = ("_dap_agent_debuggee", "pydevd", "_pydevd", "_pydev_", "debugpy")
 
 def leave() -> None:
     """Stop all tracing in this process and take the debugger's and our functions out of the standard library's."""
+    watching: Any = sys.modules.get((__package__ or "") + ".tracefunc")
+    if watching is not None:
+        watching.end()
     sys.settrace(None)
     sys.setprofile(None)
     threading: Any = sys.modules.get("threading")

@@ -61,7 +61,7 @@ class StopRules:
 
     Args:
         at_raise: whether it stops already where an exception is raised that nothing will handle: `auto` where that
-            costs nothing until something is raised (Python 3.12 and newer), `always`, `never`.
+            costs nothing until something is raised, `always`, `never`.
         ignore: what is never a stop: names of exception classes, bare or qualified, and `module:NAME` for what is
             raised in a module or package.
         record: whether the calls of the user's functions are recorded; None: where that costs little (Python 3.12 and
