@@ -19,6 +19,7 @@ from ..proxy.editor_double import NVIM, OURS, VSCODE, EditorDouble, editor, envi
 from ..proxy.fakes import run
 from ..proxy.test_adapter_schema import check
 from .conftest import fix
+from .messages_schema import check_ours
 
 CLIENT = {**VSCODE, "supportsProgressReporting": True, "supportsInvalidatedEvent": True}
 TITLE = "A line without a price is free"
@@ -116,6 +117,14 @@ def test_from_a_crash_over_why_and_fix_to_a_program_that_runs_through(session: S
                 "code (total). At a raise /restart frame makes the failing call again and goes on; /restart starts the "
                 "program again."
             )
+            undone = await client.ask("dapAgent/undo")
+            check_ours(undone)
+            files = {Path(each["path"]).name: each for each in undone["body"]["reload"]["files"]}
+            functions = [(each["name"], each["outcome"]) for each in files["orders.py"]["functions"]]
+            assert functions == [("total", "swapped")]  # what is taken back is out of the program, too
+            again = await client.ask("dapAgent/apply", {"id": end["id"]})
+            check_ours(again)
+            assert again["body"]["reload"]["summary"] == "The running program has the new code (total)."
             assert await session.type("/restart") == "The program was started again."
             assert (await client.event("terminated", "stopped"))["event"] == "terminated"
             assert session.console("stdout").strip() == "sum 3.5"
