@@ -15,6 +15,7 @@ from . import (
     jail,
     jailed,
     live,
+    packages,
     paths,
     reading,
     snapshot,
@@ -110,6 +111,8 @@ def trace(
         paths.parse(path)
     job = _job(stop, number, code, test, wanted, seconds)
     limits = confining.Limits(seconds=seconds + _REPORTING)
+    for frame, _ in stop.frames:
+        packages.origin_of(frame.f_code.co_filename)  # is kept: the copy need not find it out for itself
     outcome = jail.run(lambda: _traced(job), limits, without, lambda: evaluation.is_void(ticket))
     picture = snapshot.Picture()
     for frame, _ in stop.frames[:20]:  # what is secret there is so in all that is told

@@ -6,6 +6,7 @@ running code of the program's; a condition of the model's may run some, which is
 
 from __future__ import annotations
 
+import dis
 import sys
 import types
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
@@ -353,8 +354,6 @@ def _is_users(frame: types.FrameType, code: types.CodeType) -> bool:
 
 def _how_left(frame: types.FrameType, value: Any, raised: bool) -> str:
     """What an event `return` is: a return, a `yield` (or a wait), or that an exception has left the call."""
-    import dis
-
     code = frame.f_code
     if value is not None and not code.co_flags & _SUSPENDABLE:
         return "return"

@@ -60,7 +60,7 @@ print(json.dumps({
 def test_a_trace(
     version: str, all_interpreters: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Bars of our own (the issue has none): a small call twice a jail, a line 60 microseconds."""
+    """Bars of our own (the issue has none): a small call three times a jail, a line 60 microseconds."""
     (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
     (tmp_path / "bundle.txt").write_text(payload.bundle(), encoding="utf-8")
     command = [all_interpreters[version], "program.py", "bundle.txt"]
@@ -71,5 +71,5 @@ def test_a_trace(
             f"\n{version}: a trace of a small call {found['trace']:.1f} ms, {found['trace'] / found['jail']:.2f} x an "
             f"evaluate in a jail; a line {found['line']:.1f} us, a loop {found['loop'] / found['plain']:.0f} x"
         )
-    assert found["trace"] <= 2 * found["jail"]
+    assert found["trace"] <= 3 * found["jail"]
     assert found["line"] <= 60
