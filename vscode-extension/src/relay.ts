@@ -7,6 +7,7 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import * as net from "node:net";
+import { isOwn } from "./peer";
 
 export interface Command {
   readonly file: string;
@@ -27,7 +28,7 @@ export const FIRST_WAIT = 120_000;
 export const NEXT_WAIT = 10_000;
 
 export class Relay {
-  private readonly server = net.createServer((socket) => this.serve(socket));
+  private readonly server = net.createServer({ pauseOnConnect: true }, (socket) => void this.admit(socket));
   private child: ChildProcess | undefined;
   private client: net.Socket | undefined;
   private timer: NodeJS.Timeout | undefined;
@@ -68,8 +69,17 @@ export class Relay {
     this.timer.unref();
   }
 
-  private serve(socket: net.Socket): void {
+  private async admit(socket: net.Socket): Promise<void> {
     socket.on("error", () => undefined); // its "close" says enough
+    if (await isOwn(socket)) {
+      this.serve(socket);
+    } else {
+      this.events.said("a connection of another user was refused");
+      socket.destroy();
+    }
+  }
+
+  private serve(socket: net.Socket): void {
     if (this.client !== undefined) {
       socket.destroy();
       return;
