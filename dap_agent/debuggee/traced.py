@@ -154,7 +154,7 @@ def _job(stop: Stop, number: Optional[int], code: str, test: str, wanted: tracer
         namespace = evaluation.namespace_of(frame, line)
 
         def evaluated(watch: tracer.Tracer) -> Callable[[], Tuple[Any, Optional[int]]]:
-            return lambda: (jailed._run(body, last, namespace), None)
+            return _checked(watch, lambda: (jailed._run(body, last, namespace), None))
 
         text = " ".join(code.split())[:120]
         return _Job(evaluated, None, text, [], number or 0, wanted, seconds, stop.thread["main"])
@@ -162,7 +162,27 @@ def _job(stop: Stop, number: Optional[int], code: str, test: str, wanted: tracer
     call = _call(stop, target)
     # a module's code is compiled anew; each function has its own
     notes = [note.replace("the trial got", "the trace got") for note in call.notes]
-    return _Job(lambda watch: call, call.code, call.text, notes, target.number, wanted, seconds, stop.thread["main"])
+    return _Job(
+        lambda watch: _checked(watch, call),
+        call.code,
+        call.text,
+        notes,
+        target.number,
+        wanted,
+        seconds,
+        stop.thread["main"],
+    )
+
+
+def _checked(watch: tracer.Tracer, call: Callable[[], Tuple[Any, Optional[int]]]) -> Callable[[], Any]:
+    """*call*; if it has taken the tracing away from us, that is said."""
+
+    def checked() -> Any:
+        value = call()
+        watch.check()
+        return value
+
+    return checked
 
 
 def _call(stop: Stop, target: again.Target) -> Any:

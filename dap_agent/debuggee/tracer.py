@@ -101,6 +101,11 @@ class Tracer:
         """Begin."""
         settrace()(self._called)
 
+    def check(self) -> None:
+        """Say so if the program has set a trace function of its own: coverage, a debugger."""
+        if not self._over and sys.gettrace() != self._called:
+            self.notes.append("The code has set a trace function of its own: what came after that was not traced.")
+
     def told(self) -> List[Step]:
         """The steps; to be asked for when all is over."""
         self._over = True

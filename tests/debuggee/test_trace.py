@@ -434,6 +434,13 @@ def test_the_live_process_is_as_it_was(trace: Trace, some_python: Path, tmp_path
     assert found["after"] == [[3], {"n": 1}, 1, 1, "before in ", True, 1, True]
 
 
+def test_code_that_traces_itself(trace: Trace, python: Path) -> None:
+    program = "import sys\ndef f(n):\n    sys.settrace(None)\n    return g(n)\ndef g(n):\n    return n\n{}['x']\n"
+    found = trace(python, program, code="f(1)")
+    assert "trace function of its own" in found["text"] and "f(1) returned 1" in found["outcome"]
+    assert "trace function" not in trace(python, program, code="g(1)")["text"]
+
+
 def test_a_recursion_without_end(trace: Trace, some_python: Path) -> None:
     found = trace(some_python, "def down(n):\n    return down(n + 1)\ndown(0)\n", code="down(0)")
     assert "RecursionError" in found["outcome"]
