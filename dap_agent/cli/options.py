@@ -177,7 +177,7 @@ OPTIONS: tuple[Option, ...] = (
         False,
         "",
         "once a fix is applied, put it into the running program, which calls the failing function again and goes on; "
-        "where that can't be done it is run again from its start. Stops at raises (--stop-at-raise always)",
+        "where that can't be done it is run again from its start",
         commands=("run",),
         shown="off, the program is run again",
     ),

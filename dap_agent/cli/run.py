@@ -110,9 +110,7 @@ class _Run:
         self._interrupts = interrupts
         self._investigator = investigator
         self._launch = launch
-        # only there are the frames alive that could be restarted
-        at_raise = "always" if settings.go_on and settings.stop_at_raise == "auto" else settings.stop_at_raise
-        self._rules = StopRules(at_raise, settings.ignore, settings.record)
+        self._rules = StopRules(settings.stop_at_raise, settings.ignore, settings.record)
         self._going_on = GoingOn(ui, report)
         self._live = LiveFix(ui, report)
         self._fix = fix

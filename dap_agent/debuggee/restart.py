@@ -17,7 +17,7 @@ from .paths import NotThere
 from .stop import Stop
 
 _INSTEAD = "Restart the program instead."
-_STOP_AT_RAISE = "With the exception filter willBeUnhandled, or --stop-at-raise always, there"
+_STOP_AT_RAISE = "With the exception filter willBeUnhandled, or in a run without --stop-at-raise never, there"
 _GENERATOR, _ASYNC_GENERATOR = 0x20, 0x200
 
 _armed: List[landing.Site] = []  # what waits for its exception
