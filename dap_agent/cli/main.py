@@ -134,8 +134,8 @@ def build_parser() -> argparse.ArgumentParser:
         usage="dap-agent attach [options] (--pid N | --connect HOST:PORT)",
     )
     attach.epilog = (
-        "Ctrl-C detaches; the program goes on. A fix is written to the files and put into the running program; what it\n"
-        "keeps of its old code is told.\n\nexit status: 0 if there was no exception, else\n"
+        "Ctrl-C detaches; the program goes on. A fix is written to the files and put into the running program; what\n"
+        "it keeps of its old code is told.\n\nexit status: 0 if there was no exception, else\n"
         + _statuses(exit_status.FIXED, exit_status.STILL_FAILING)
     )
     where = attach.add_mutually_exclusive_group(required=True)
@@ -185,6 +185,27 @@ def build_parser() -> argparse.ArgumentParser:
         usage="dap-agent lsp",
     )
     lsp.add_argument("--stdio", action="store_true", help="speak on standard input and output (the default)")
+
+    mcp = _command(
+        commands,
+        "mcp",
+        "be an MCP server: live debug sessions for agents (Claude Code, OpenCode, Cursor, VS Code)",
+        usage="dap-agent mcp [--workspace DIR ...] | dap-agent mcp --print-config HOST",
+    )
+    mcp.add_argument("--stdio", action="store_true", help="speak on standard input and output (the default)")
+    mcp.add_argument(
+        "--workspace",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="offer the sessions of this folder (repeatable; default: $CLAUDE_PROJECT_DIR, else the current folder)",
+    )
+    mcp.add_argument(
+        "--print-config",
+        choices=["claude", "opencode", "cursor", "vscode"],
+        metavar="HOST",
+        help="print what the host's configuration has to say: claude, opencode, cursor or vscode",
+    )
 
     demo = _command(
         commands,
@@ -308,6 +329,10 @@ def _dispatch(words: list[str]) -> int:
         from dap_agent.cli import lsp
 
         return lsp.command()
+    if parsed.command == "mcp":
+        from dap_agent.cli import mcp
+
+        return mcp.command(parsed.workspace, parsed.print_config)
     if parsed.command == "attach":
         from dap_agent.cli import attach
 
