@@ -60,7 +60,8 @@ def test_every_shape_many_times(version: str, all_interpreters: dict[str, str], 
         assert rehearsal is not None and found["reason"] == "", (name, found)
         assert rehearsal["ended"] == ("raised" if name == "fails again" else "returned"), (name, rehearsal)
         assert found["value"] and found["good"] == TIMES and found["refused"] == [], (name, found)
-        assert found["alive"] == 0 and found["grown"] <= 10 and found["mapped"] <= 2, (name, found)
+        assert found["alive"] == 0 and found["grown"] <= 10, (name, found)
+        assert found["mapped"] <= 20, (name, found)  # threads map some memory; a leak would be two for each time
         assert found.get("as before", True), name
     # all of this thread's calls have got the other value, all of the other threads' their exception
     assert among_threads == [True, True]
