@@ -104,7 +104,7 @@ DIFFERENCES = (
         ours=lambda message: _restart_withdrawn(_restart_announced(message)),
     ),
     Difference(
-        "`supportsRestartFrame` is announced, and withdrawn by a `capabilities` event for `\"dapAgent\": false`",
+        '`supportsRestartFrame` is announced, and withdrawn by a `capabilities` event for `"dapAgent": false`',
         "debugpy cannot restart a frame, dap-agent can at a raise (tests/debugpy/test_restart_frame.py)",
         ours=_frames_announced,
     ),
