@@ -55,7 +55,7 @@ class Stops:
         """
         snapshot = program.snapshot
         if self._investigator.watched is not None:
-            self._investigator.watched.met(snapshot, ended=ended)
+            self._investigator.watched.met(program, ended=ended)
         has_proposal = self.finding is not None and self.finding.outcome.proposal is not None
         if not self._report.stops:
             self._report.crash = snapshot

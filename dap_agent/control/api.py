@@ -75,6 +75,27 @@ METHODS = (
     ),
     Request("report", "All that is known of the newest exception and its fix, as Markdown.", {}),
     Request("proposal", "The newest fix.", {}),
+    Request("tools", "The tools that `callTool` calls: those of an investigation, code in a jailed copy only.", {}),
+    Request(
+        "callTool",
+        "Call one of the tools that look at the stopped program and try things in copies of it.",
+        {
+            "name": {**_TEXT, "description": "of the tool"},
+            "arguments": {"type": "object", "description": "as its parameters say; default: none"},
+        },
+        ("name",),
+        {"name": "frame", "arguments": {"number": 0}},
+    ),
+    Request(
+        "propose",
+        "Begin to prove a fix that the client has found; it needs no model.",
+        {
+            "arguments": {"type": "object", "description": "of the tool `propose` (tools.schema.json)"},
+            "client": {**_TEXT, "description": "who has found it, for records"},
+        },
+        ("arguments",),
+        {"arguments": {}, "client": "my-agent"},
+    ),
 )
 NAMES = tuple(method.name for method in METHODS)
 
@@ -159,6 +180,24 @@ async def _proposal(sharing: "Sharing", _: Mapping[str, Any]) -> Mapping[str, An
     return {"proposal": await sharing.proposal()}
 
 
+async def _tools(sharing: "Sharing", _: Mapping[str, Any]) -> Mapping[str, Any]:
+    from dap_agent.control import toolcalls
+
+    return {"tools": await asyncio.to_thread(toolcalls.listed)}
+
+
+async def _call_tool(sharing: "Sharing", params: Mapping[str, Any]) -> Mapping[str, Any]:
+    answer = await sharing.tools.call(params["name"], params.get("arguments", {}))
+    if answer.bug is not None:
+        sharing.complain(f"A bug in dap-agent: the tool {params['name']} failed: {answer.bug.strip()}")
+    return {"content": answer.content, "error": answer.error}
+
+
+async def _propose(sharing: "Sharing", params: Mapping[str, Any]) -> Mapping[str, Any]:
+    work = await sharing.assistant.propose(params["arguments"], params.get("client", "a client"))
+    return {"id": work.id, "model": work.model}
+
+
 def _same(name: str) -> Callable[["Sharing", Mapping[str, Any]], Awaitable[Mapping[str, Any]]]:
     """A method that is a custom request of the debug adapter, too."""
 
@@ -183,4 +222,7 @@ _ANSWERS: dict[str, Callable[["Sharing", Mapping[str, Any]], Awaitable[Mapping[s
     "restartFrame": _restart_frame,
     "report": _report,
     "proposal": _proposal,
+    "tools": _tools,
+    "callTool": _call_tool,
+    "propose": _propose,
 }

@@ -6,7 +6,8 @@ the heavy rooms (agent, fixes, models) when they are first needed, as it is part
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -216,6 +217,20 @@ class Assistant:
         """
         return await self._begin("autodebug", instructions or "")
 
+    async def propose(self, arguments: Mapping[str, Any], client: str) -> Work:
+        """Begin to prove a fix that somebody else's model has found; it costs nothing and needs no model.
+
+        Args:
+            arguments: of the tool `propose`; if they are wrong, the work ends with a sentence that says so.
+            client: who has found it.
+
+        Returns, raises:
+            As `autodebug`.
+        """
+        from dap_agent.agent.given import GivenProposal
+
+        return await self._begin("autodebug", "", f"a fix of {client}", GivenProposal(arguments, client))
+
     async def ask(self, text: str, *, called: str | None = None) -> Work:
         """Begin to answer a question about the stop; a further question at the same stop goes on from the last.
 
@@ -244,7 +259,9 @@ class Assistant:
         await asyncio.wait({task})
         return work
 
-    async def _begin(self, task: Task, question: str, called: str | None = None) -> Work:
+    async def _begin(
+        self, task: Task, question: str, called: str | None = None, backend: "Backend | None" = None
+    ) -> Work:
         if self._beginning or self._work is not None:
             raise DapAgentError("An investigation runs already: wait for its end, or end it with /cancel.")
         self._beginning = True
@@ -256,6 +273,8 @@ class Assistant:
                     "/fix works when an exception has stopped the program."
                 )
             configuration = await self._configure()
+            if backend is not None:
+                configuration = replace(configuration, model=backend.name, max_cost=None)
             if configuration.model is None:
                 raise DapAgentError(NO_MODEL)
             if configuration.max_cost is not None and self._spent >= configuration.max_cost:
@@ -271,14 +290,16 @@ class Assistant:
         self.history.add(task, called or question or program.snapshot.headline, work.id)
         for listener in self._listeners:
             listener.began(work)
-        self._task = asyncio.get_running_loop().create_task(self._run(work, program, configuration))
+        self._task = asyncio.get_running_loop().create_task(self._run(work, program, configuration, backend))
         self._task.add_done_callback(lambda task: self._over(work, task))
         return work
 
-    async def _run(self, work: Work, program: "StoppedProgram", configuration: Configuration) -> "Outcome":
+    async def _run(
+        self, work: Work, program: "StoppedProgram", configuration: Configuration, backend: "Backend | None"
+    ) -> "Outcome":
         from dap_agent.agent.stopping import while_stopped
 
-        return await while_stopped(program, self._investigate(work, program, configuration))
+        return await while_stopped(program, self._investigate(work, program, configuration, backend))
 
     def _over(self, work: Work, task: "asyncio.Task[Outcome]") -> None:
         """The investigation has come to its end, whatever that is."""
@@ -297,7 +318,9 @@ class Assistant:
                 work.failure = RESUMED
         self._finish(work)
 
-    async def _investigate(self, work: Work, program: "StoppedProgram", configuration: Configuration) -> "Outcome":
+    async def _investigate(
+        self, work: Work, program: "StoppedProgram", configuration: Configuration, backend: "Backend | None"
+    ) -> "Outcome":
         from dap_agent.agent import loop
         from dap_agent.agent.stopping import python_of
 
@@ -308,7 +331,7 @@ class Assistant:
             "allow_evaluate": configuration.allow_evaluate,
             "on_progress": lambda event: self._tell(work, event),
         }
-        backend = await self._model(work.model)
+        backend = backend or await self._model(work.model)
         if work.task == "autodebug":
             return await loop.investigate(program, backend, work.workspace, instructions=work.question, **common)
         talk = self._conversation(program.snapshot)

@@ -14,6 +14,7 @@ from dap_agent.control import api, failure, kept, registry, views
 from dap_agent.control.assistant import Assistant
 from dap_agent.control.events import Throttle
 from dap_agent.control.server import ControlServer
+from dap_agent.control.toolcalls import ToolCalls
 from dap_agent.control.work import Listener, Work
 from dap_agent.errors import DapAgentError
 from dap_agent.session.rendering import clean, clip, one_line
@@ -39,6 +40,7 @@ class Sharing(Listener):
         self.assistant = assistant
         self.id = registry.new_id()
         self.stop: dict[str, Any] | None = None
+        self.tools = ToolCalls(assistant)
         self._kind = kind
         self._complain_to = complain
         self._complained: set[str] = set()
@@ -82,9 +84,9 @@ class Sharing(Listener):
             await asyncio.to_thread(registry.sweep)
             await self._write_entry()
         except DapAgentError as error:
-            self._complain(f"Editors and tools cannot find this session: {error.message}")
+            self.complain(f"Editors and tools cannot find this session: {error.message}")
         except OSError as error:
-            self._complain(f"Editors and tools cannot find this session: {error}.")
+            self.complain(f"Editors and tools cannot find this session: {error}.")
 
     async def close(self) -> None:
         """The session is over: tell the clients, keep what is to be kept, leave nothing else behind."""
@@ -247,8 +249,8 @@ class Sharing(Listener):
         if self._entry is not None:
             await asyncio.to_thread(registry.write, self._entry)
 
-    def _complain(self, sentence: str) -> None:
-        """Once: a folder that cannot be written meets every stop."""
+    def complain(self, sentence: str) -> None:
+        """Tell the session's user what is wrong. Once: a folder that cannot be written meets every stop."""
         if sentence not in self._complained:
             self._complained.add(sentence)
             self._complain_to(sentence)
@@ -262,9 +264,9 @@ class Sharing(Listener):
         try:
             await work
         except (DapAgentError, OSError) as error:
-            self._complain(f"Other tools are not told of this: {error}")
+            self.complain(f"Other tools are not told of this: {error}")
         except Exception as error:  # noqa: BLE001 - a bug of ours; the debug session has to go on
-            self._complain(failure.describe(error))
+            self.complain(failure.describe(error))
 
 
 class _Program:

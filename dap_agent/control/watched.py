@@ -1,12 +1,13 @@
 """A session that the command line drives: tools may look at it over its socket, what happens is decided there."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from dap_agent.control import changes
 from dap_agent.control.assistant import Assistant
 from dap_agent.control.work import Configuration, Work
 from dap_agent.errors import DapAgentError
+from dap_agent.session.stopped import PostMortem
 
 if TYPE_CHECKING:
     from dap_agent.agent.outcome import Outcome
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 _NOT_HERE = (
     "This program is run by dap-agent in a terminal, which decides what is done: it can only be looked at from here."
 )
+_NOTHING_YET = "The program runs, and no exception has stopped it so far: there is nothing to look at."
 
 
 class Watched(Assistant):
@@ -41,9 +43,11 @@ class Watched(Assistant):
 
     # What who drives it tells
 
-    def met(self, snapshot: "Snapshot", *, ended: bool) -> None:
+    def met(self, program: "StoppedProgram", *, ended: bool) -> None:
         """An exception has stopped the program, or it was found when it had *ended*."""
+        snapshot = program.snapshot
         self._program.last = snapshot
+        self._program.stopped = program
         self._program.state = "ended" if ended else "stopped"
         thread = snapshot.data["thread"]["id"]
         if ended:
@@ -54,10 +58,12 @@ class Watched(Assistant):
     def resumed_after(self) -> None:
         """The program goes on."""
         self._program.state = "running"
+        self._program.stopped = None
         self._program.tell(lambda listener: listener.resumed())
 
     def over(self) -> None:
         """The program has ended."""
+        self._program.stopped = PostMortem(self._program.last) if self._program.last is not None else None
         self._program.state = "ended"
         self._program.tell(lambda listener: listener.ended())
 
@@ -111,6 +117,10 @@ class Watched(Assistant):
         """Not here."""
         _refuse()
 
+    async def propose(self, arguments: Mapping[str, Any], client: str) -> Work:
+        """Not here."""
+        _refuse()
+
     async def ask(self, text: str, *, called: str | None = None) -> Work:
         """Not here."""
         _refuse()
@@ -150,6 +160,7 @@ class _Program:
     def __init__(self) -> None:
         self.state: State = "running"
         self.last: Snapshot | None = None
+        self.stopped: StoppedProgram | None = None  # for those who look
         self._listeners: list[GuestListener] = []
 
     def listen(self, listener: "GuestListener") -> Callable[[], None]:
@@ -164,7 +175,9 @@ class _Program:
 
     async def program(self) -> "StoppedProgram":
         """See `Guest`."""
-        _refuse()
+        if self.stopped is None:
+            raise DapAgentError(_NOTHING_YET)
+        return self.stopped
 
     async def frame_number(self, frame_id: int | None) -> int:
         """See `Guest`."""
