@@ -9,7 +9,7 @@ import contextlib
 import os
 import sys
 import threading
-from types import FrameType, TracebackType
+from types import FrameType, FunctionType, TracebackType
 from typing import Any, Callable, Iterator, Optional
 
 from . import api, bridge, frameworks, judging, marks, net, originals, output_tail
@@ -29,7 +29,7 @@ _connect: Optional[Callable[[], bool]] = None
 _instead: Optional[Callable[[BaseException, Optional[TracebackType]], None]] = None
 _on_exec: Optional[Callable[[Any], None]] = None
 _on_audit_hook: Optional[Callable[[], None]] = None
-_after_audit: Optional[Callable[[str, Any], None]] = None
+_after_audit: Optional[Callable[[str, Any], Any]] = None
 _active = True
 _ignored: Optional[judging.Ignored] = None
 _capture: Any = None  # pytest's capture manager
@@ -92,8 +92,8 @@ def listen(on_exec: Callable[[Any], None], on_audit_hook: Callable[[], None]) ->
     _on_exec, _on_audit_hook = on_exec, on_audit_hook
 
 
-def after_audit(function: Optional[Callable[[str, Any], None]]) -> None:
-    """Have *function* called at the end of each audit event with its name and arguments."""
+def after_audit(function: Optional[Callable[[str, Any], Any]]) -> None:
+    """Have *function* called at each audit event's end with name and arguments; the hook returns its result."""
     global _after_audit
     _after_audit = function
 
@@ -249,10 +249,10 @@ def _take_us_out(exc: Optional[BaseException]) -> None:
             entry = after
 
 
-def _audit(event: str, args: Any) -> None:
+def _audit(event: str, args: Any) -> Any:
     """sys.excepthook and sys.unraisablehook, whatever the program has put there (PEP 578; audit events table)."""
     if not _active:  # also when the interpreter has cleared this module at its end
-        return
+        return None
     if event == "sys.excepthook":
         _, _, exc, tb = args
         try:
@@ -268,13 +268,22 @@ def _audit(event: str, args: Any) -> None:
             _on_audit_hook()
     elif event == "sys.unraisablehook":
         raised = args[1]
-        exc = raised.exc_value
-        if exc is None and raised.exc_type is not None and not issubclass(raised.exc_type, _IGNORED):
+        exc = raised.exc_value if not _is_ours(raised.object) else None
+        if (
+            exc is None
+            and raised.exc_value is None
+            and raised.exc_type is not None
+            and not issubclass(raised.exc_type, _IGNORED)
+        ):
             exc = raised.exc_type()
         at_exit = "atexit" in (raised.err_msg or "")  # from 3.10 on; any other one may come out of a garbage collection
         report(exc, raised.exc_traceback, stoppable=at_exit)
-    if _after_audit is not None:
-        _after_audit(event, args)
+    return _after_audit(event, args) if _after_audit is not None else None
+
+
+def _is_ours(thing: Any) -> bool:
+    """Whether it is a function of ours that C code calls."""
+    return type(thing) is FunctionType and thing.__globals__.get("__package__") == __package__
 
 
 def _watch_threads() -> None:

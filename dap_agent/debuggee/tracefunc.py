@@ -35,6 +35,7 @@ _JUDGING = 250  # that a raise needs that is judged
 _OTHERS = 300  # events other than exceptions in a second, at most
 _SUSPENDS = 0x2A0  # CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR
 
+_attributes = BaseException.__dict__["__dict__"].__get__
 _limit, _references, _pid, _clock, _sleep = (
     sys.getrecursionlimit,
     sys.getrefcount,
@@ -69,16 +70,19 @@ class Watched:
     Attributes:
         word: where its state is; `_dead` when it has ended.
         state: its state.
+        ints: the same as ints.
         parts: what an event of it uses: the state, the same as ints, a word for the event's tuple, that tuple's
             items, the same as words, a list of one item, where that list has it, `Again`.
+        away: whether it is about to get another tracer, and must not be watched again now.
         late: where its state is, as long as an object of `late_again` may put the function there.
     """
 
-    __slots__ = ("late", "late_again", "parts", "state", "word")
+    __slots__ = ("away", "ints", "late", "late_again", "parts", "state", "word")
 
     def __init__(self) -> None:
         self.word, self.late = Word(), Word(address=_nowhere)
-        self.state = self.word.words
+        self.state, self.ints = self.word.words, self.word.ints
+        self.away = False
         event, items = Word(), Word()
         held: List[Any] = [_spare]
         items.address = address(held)
@@ -86,7 +90,7 @@ class Watched:
         again = _writer(self.state)
         self.late_again = _writer(self.late.words)
         self.parts = (
-            self.state, self.word.ints, event, event.objects, event.words, held, items.words, again
+            self.state, self.ints, event, event.objects, event.words, held, items.words, again
         )  # fmt: skip
 
 
@@ -109,6 +113,7 @@ _due = 0.0  # when a thread of ours will watch all again; 0: none will
 _delay, _last = FIRST_DELAY, 0.0
 _others, _since = 0, 0.0
 
+_lost = False  # whether a thread is not watched, and nobody will see to it
 _left = 0  # events until `Listener.affords` is asked; less than none in a pause
 
 
@@ -259,21 +264,25 @@ def _told(
             _event(found, other, frame, what, arg)
         return 0
     except BaseException as error:
+        if found is None and not _HEADROOM:
+            found = _threads.get(get_ident())
         if found is not None or not isinstance(error, RecursionError):  # else no call can be made here
             _failed(found, error, what, arg)
     return 0
 
 
 def _event(found: Watched, other: Optional[int], frame: FrameType, what: int, arg: int) -> None:
-    global _left
+    global _left, _lost
     state, ints, event, items, words, held, cells, again = found.parts
     state[_slot] = 0
     left = ints[_depth] if _COUNTS_DOWN else _limit() - ints[_depth]
     if left < _NEAR_LIMIT:
-        if left > _AT_LIMIT:
+        if left > _AT_LIMIT or (left < 0 and not _HEADROOM):
             later()
-        else:
+        elif _HEADROOM:
             state[_slot] = _function
+        else:
+            _lost = True
         return
     if _left < 0 and other is None:
         return
@@ -324,9 +333,13 @@ def _failed(found: Optional[Watched], error: BaseException, what: int, arg: int)
             start_new_thread(collections.deque, (map(partial.__call__, (partial(_sleep, 0.001), soon)), 0))
     except RecursionError:
         return  # at the limit; the thread is watched again with the others
+    finally:
+        if not _HEADROOM and found is not None and isinstance(error, RecursionError):
+            found.ints[_depth + 1] = 0  # `overflowed` of the thread's state: the program has not met this error
 
 
 _COUNTS_DOWN = sys.version_info >= (3, 11)
+_HEADROOM = sys.version_info >= (3, 10)  # before, 50 more calls are allowed after an error at the limit, and then none
 _spare_address = address(_spare)
 
 
@@ -360,39 +373,58 @@ def _other_event(found: Watched, frame: FrameType, what: int, other: Optional[in
         state[_slot] = _function
 
 
-_RARE = frozenset(("sys.addaudithook", "sys.settrace", "sys.setprofile"))  # of which none may be missed
+_RARE = frozenset(
+    ("sys.addaudithook", "sys.settrace", "sys.setprofile", "sys.unraisablehook")
+)  # of which none may be missed
 
 
-def audited(event: str, args: Any) -> None:
-    """To be called last at each audit event, by the only audit hook: what sets the flag after it."""
-    global _alone, _fresh, _left
+def audited(event: str, args: Any) -> Any:
+    """To be called last at each audit event, by the only audit hook, which returns what it returns."""
+    global _alone, _fresh, _left, _lost
+    if _lost:
+        _lost = False
+        later()
     if _left < 0 and event not in _RARE:
-        return
+        return None
     if event == "sys.addaudithook":
         _alone = False
-        return
+        return None
     found = _threads.get(get_ident())
     if found is None:
-        return
+        return None
     state = found.state
     there = state[_slot]
+    if event == "sys.unraisablehook":
+        if not _HEADROOM and args[1].object is _told:
+            _not_even_begun(found, args[1].exc_value)
+        return None
     if event == "sys.settrace" or event == "sys.setprofile":
+        found.away = True
         if there == _function:
-            state[_slot] = 0
+            state[_slot] = 0  # else the interpreter would count one tracer too few (3.8, 3.9: no lines are told then)
         found.late.address = _nowhere
         later()
-    elif there == _function and args and _alone:
+        return _Dying(setattr, found, "away", False)  # in C, when no Python code is left to run before the change
+    if there == _function and args and _alone:
         _left -= 1
         if _left < 0:
             _left = _listener.affords() or -1
             if _left < 0:
                 state[_slot] = 0
-                return
+                return None
         references = _references(args)
         if not _fresh:
             _fresh = references
         if references == _fresh:
             _put_back(found, args)
+    return None
+
+
+def _not_even_begun(found: Watched, error: BaseException) -> None:
+    """`_told` could not be called, exactly at the limit: see `_failed`. The flag is to go when it has been printed."""
+    _attributes(error)["over"] = _Dying(found.ints.__setitem__, _depth + 1, 0)
+    found.state[_slot] = 0
+    later()
 
 
 def _put_back(found: Watched, args: Any) -> None:
@@ -466,8 +498,17 @@ def _watch_all() -> None:
         return
     for each in watched:
         each.late.address = _nowhere
-        if not each.state[_slot]:
+        if each.state[_slot]:
+            continue
+        if each.away:
+            later()
+            continue
+        # not where a raise would come too late to be seen before the limit
+        deep = each.ints[_depth] if _COUNTS_DOWN else _limit() - each.ints[_depth]
+        if deep > 2 * _NEAR_LIMIT or each.word.address == _nowhere:
             each.state[_slot] = _function
+        else:
+            later()
 
 
 _again = partial(_watch_all)
