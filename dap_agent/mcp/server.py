@@ -40,7 +40,6 @@ def build(face: Face) -> "Server[Any]":
                     input_schema=tool.schema,
                     output_schema=tool.output,
                     annotations=types.ToolAnnotations(
-                        title=tool.title,
                         read_only_hint=tool.read_only,
                         destructive_hint=tool.destructive,
                         open_world_hint=tool.name == "autodebug",

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from dap_agent.control import kept, registry
-from dap_agent.control.kept import Kept
 from dap_agent.control.client import ControlClient, Refused, SessionGone
+from dap_agent.control.kept import Kept
 from dap_agent.errors import DapAgentError
 from dap_agent.session.rendering import clip, one_line
 

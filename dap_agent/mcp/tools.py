@@ -55,7 +55,7 @@ class HostTool:
     output: dict[str, Any] | None = None
 
 
-_SESSION = {"type": "string", "description": "id from debug_sessions; default: the one that stands at an exception"}
+_SESSION = {"type": "string", "description": "id; default: the one at an exception"}
 _WAIT = {"type": "number", "minimum": 0, "maximum": 600, "description": "seconds; default 45"}
 
 _TITLES = {
