@@ -43,7 +43,7 @@ async def propose(face: "Face", arguments: dict[str, Any], tell: Tell) -> Result
             raise DapAgentError("An investigation runs already: call proposal, which waits for its end.")
         begun = await session.client.request("propose", {"arguments": given, "client": face.host})
         with face.cancelling(entry):
-            return await _end_of(entry, session, begun["id"], {"wait": 600}, tell)
+            return await _end_of(entry, session, begun["id"], {}, tell)
 
 
 async def proposal(face: "Face", arguments: dict[str, Any], tell: Tell) -> Result:
