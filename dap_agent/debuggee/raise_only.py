@@ -22,6 +22,7 @@ _BATCH = 500  # events between two looks at the clock
 _COST = 4e-6  # seconds that an event costs which is nothing new, measured (3.8 to 3.11), on a slow machine
 _REFUSAL = 3e-6  # and one that there was no time to judge
 _CREDIT = 0.01  # seconds that such events may cost at once
+_FIRST_CREDIT = 0.04  # and at the program's start, with all its imports
 _SHARE = 0.06  # of the time that has passed since, the part that they get
 
 _clock = time.perf_counter  # programs replace it
@@ -53,7 +54,7 @@ class _Listener(tracefunc.Listener):
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
         self._handled = watch.handled
-        self._credit, self._since = _CREDIT, _clock()
+        self._credit, self._since = _FIRST_CREDIT, _clock()
 
     def raised(self, exc: BaseException, trace: TracebackType, frame: FrameType) -> None:
         found = self._handled.get(identity(frame.f_code), _NONE).get((trace.tb_lasti, identity(type(exc))))
@@ -69,13 +70,15 @@ class _Listener(tracefunc.Listener):
 
     def affords(self) -> int:
         now = _clock()
-        self._credit = min(_CREDIT, self._credit + _SHARE * (now - self._since)) - _BATCH * _COST
+        if self._credit < _CREDIT:
+            self._credit = min(_CREDIT, self._credit + _SHARE * (now - self._since))
+        self._credit -= _BATCH * _COST
         self._credit -= self._watch.refused * _REFUSAL
         self._watch.refused = 0
         self._since = now
         if self._credit >= 0:
             return _BATCH
-        tracefunc.pause((_CREDIT / 2 - self._credit) / _SHARE)
+        tracefunc.pause((_BATCH * _COST - self._credit) / _SHARE)
         return 0
 
     def own_profiler(self) -> bool:

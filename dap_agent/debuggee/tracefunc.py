@@ -378,6 +378,9 @@ _RARE = frozenset(
 )  # of which none may be missed
 
 
+_CHEAP = frozenset(("builtins.id", "sys._getframe", "object.__getattr__"))  # which themselves cost less than we do
+
+
 def audited(event: str, args: Any) -> Any:
     """To be called last at each audit event, by the only audit hook, which returns what it returns."""
     global _alone, _fresh, _left, _lost
@@ -406,7 +409,8 @@ def audited(event: str, args: Any) -> Any:
         later()
         return _Dying(setattr, found, "away", False)  # in C, when no Python code is left to run before the change
     if there == _function and args and _alone:
-        _left -= 1
+        if event in _CHEAP:
+            _left -= 1
         if _left < 0:
             _left = _listener.affords() or -1
             if _left < 0:

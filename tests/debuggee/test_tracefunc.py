@@ -67,10 +67,10 @@ def test_at_the_limit_of_recursion(watched):
     assert watched("limits") == {"errors": 250, "again": True}
 
 
-def test_a_signal_s_exception_arrives(watched, version):
+def test_a_signal_s_exception_arrives(watched):
     told = watched("signals")
-    # before 3.10 there is an instruction on the way out of ours at which an exception of a handler's is lost
-    assert told["met"] >= 150 - (3 if version in ("3.8", "3.9") else 0)
+    # before 3.10 there is an instruction on the way out of ours at which it is lost, and others may be lost in C code
+    assert told["met"] >= 147
 
 
 def test_stress(watched):
