@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +119,7 @@ def test_dap_agents_own_model_with_progress_and_waiting(session: Any) -> None:
     run(main, timeout=60)
 
 
-@pytest.mark.parametrize("who", ["session", "host"])
+@pytest.mark.parametrize("who", ["session", "host", "call"])
 def test_one_goes_in_the_middle_of_an_investigation(session: Any, trace: Any, who: str) -> None:
     async def main(model: ModelServer) -> None:
         mark = {"TEST_MARK": trace.mark}
@@ -152,6 +153,16 @@ def test_one_goes_in_the_middle_of_an_investigation(session: Any, trace: Any, wh
                 end = await session.end_of_work()
                 assert "cancelled" in end["text"]
                 await client.leave()
+            elif who == "call":
+                async with host(session.root, **mark) as one:
+                    asked = asyncio.ensure_future(one.ask("autodebug"))
+                    while (await client.event("dapAgentProgress", timeout=30))["body"]["kind"] != "turn":
+                        pass
+                    assert "still investigates" in await one.text("proposal", wait=0.1)
+                    asked.cancel()
+                    assert "cancelled" in (await session.end_of_work())["text"]
+                    assert "There is no fix yet" in await one.text("proposal")
+                    await client.leave()
             else:
                 async with host(session.root, **mark) as one:
                     asked = asyncio.ensure_future(one.refused("autodebug"))
@@ -166,3 +177,22 @@ def test_one_goes_in_the_middle_of_an_investigation(session: Any, trace: Any, wh
     with ModelServer([Stall(40)]) as model:
         run(lambda: main(model), timeout=60)
     assert kept.all_kept()
+
+
+def test_a_program_in_a_terminal_is_looked_at_while_a_model_investigates(session: Any, trace: Any) -> None:
+    async def main(started: Any) -> None:
+        async with host(session.root) as one:
+            while "investigating" not in await one.text("debug_sessions"):
+                await asyncio.sleep(0.05)  # it has to begin
+            assert "'gift ='" in await one.text("exception")
+            assert "42" in await one.text("evaluate", frame=0, code="6 * 7")
+            assert "runs already" in await one.refused("propose", **FIX)
+            assert "only be looked at" in await one.refused("undo_fix")
+            started.send_signal(signal.SIGINT)  # ends the investigation, and with it the run
+            assert await asyncio.to_thread(started.wait, 20)
+        trace.assert_nothing_is_left()
+
+    with ModelServer([Stall(40)]) as model:
+        words = ("run", "--model", "anthropic:test-model", "-m", "shop.main")
+        started = trace.start(*words, cwd=session.root, environment=model.environment())
+        run(lambda: main(started), timeout=60)
