@@ -18,16 +18,18 @@ import operator
 import signal
 import sys
 import threading
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set
 
-from . import clib
+from . import clib, reading
 
 _WORDS = 2**18  # of the interpreter's state, at most: the lists are within the first 2000 in 3.8 to 3.13
 _THREAD_WORDS = 64  # of a thread's state, which has some 300 to 500 bytes in 3.8 to 3.13
+_WAKING = 0.003  # seconds in which a thread that was woken for nothing waits again
 _WALL = 0x40000000  # __WALL: also children whose end sends no signal
 
 _hooks: List[Any] = []  # the interpreter's three lists, once found
 _sought = [False]
+_waited: Set[str] = set()  # threads that have been seen waiting for any child
 
 
 class Forked:
@@ -277,7 +279,12 @@ _WAITS = {"x86_64": (61, 247), "aarch64": (260, 95)}  # wait4, waitid
 
 
 def any_child_awaited() -> bool:
-    """Whether a thread of this process waits for whichever of its children ends first (`os.wait`)."""
+    """Whether a thread of this process waits for whichever of its children ends first (`os.wait`).
+
+    The end of any child, also of one that it does not wait for, wakes such a thread for a moment, in which the kernel
+    says of it that it runs. So who runs is looked at again for some milliseconds, and counts as waiting if it once was:
+    on a busy machine it takes its time.
+    """
     import posix
 
     numbers = _WAITS.get(clib.MACHINE)
@@ -287,21 +294,41 @@ def any_child_awaited() -> bool:
         tasks = posix.listdir("/proc/self/task")
     except OSError:
         return False
-    for task in tasks:
-        try:
-            fd = posix.open("/proc/self/task/%s/syscall" % task, posix.O_RDONLY | posix.O_CLOEXEC)
-        except OSError:
-            continue
-        try:
-            words = posix.read(fd, 400).split()
-        except OSError:
-            continue  # the thread has ended
-        finally:
-            posix.close(fd)
-        if len(words) > 2 and words[0] == b"%d" % numbers[0]:
-            pid = int(words[1], 16) & 0xFFFFFFFF
-            if pid == 0 or pid >= 0x80000000:
-                return True
-        if len(words) > 2 and words[0] == b"%d" % numbers[1] and int(words[1], 16) in (0, 2):  # P_ALL, P_PGID
+    own = b"%d" % clib.library.syscall(ctypes.c_long(clib.number("gettid")))
+    unknown = [task for task in tasks if task.encode() != own]
+    looking = reading.Deadline(_WAKING)
+    while unknown:
+        found = [(task, _system_call(task)) for task in unknown]
+        waiting = {task for task, words in found if _waits_for_any_child(words, numbers)}
+        unknown = [task for task, words in found if words == [b"running"]]
+        if waiting or _waited.intersection(unknown):
+            _waited.update(waiting)
             return True
+        if looking.passed():
+            break
+        if unknown:
+            clib.library.sched_yield()
     return False
+
+
+def _system_call(task: str) -> List[bytes]:
+    """What a thread asks of the kernel: number and arguments; `running`, or nothing if it has ended."""
+    import posix
+
+    try:
+        fd = posix.open("/proc/self/task/%s/syscall" % task, posix.O_RDONLY | posix.O_CLOEXEC)
+    except OSError:
+        return []
+    try:
+        return posix.read(fd, 400).split()
+    except OSError:
+        return []
+    finally:
+        posix.close(fd)
+
+
+def _waits_for_any_child(words: List[bytes], numbers: Sequence[int]) -> bool:
+    if len(words) > 2 and words[0] == b"%d" % numbers[0]:
+        pid = int(words[1], 16) & 0xFFFFFFFF
+        return pid == 0 or pid >= 0x80000000
+    return len(words) > 2 and words[0] == b"%d" % numbers[1] and int(words[1], 16) in (0, 2)  # P_ALL, P_PGID
