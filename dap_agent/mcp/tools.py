@@ -64,10 +64,10 @@ _TITLES = {
     "variable": "Value",
     "members": "Members of an object",
     "history": "Calls before the stop",
-    "evaluate": "Run Python in a copy of the paused program",
+    "evaluate": "Python in a copy of the paused program",
     "trace": "Trace the failing call in a copy",
     "try_fix": "Try candidates on the failing call, in copies",
-    "run_test": "Run a test in a scratch copy",
+    "run_test": "Test in a scratch copy",
     "propose": "Have a fix proved",
 }
 # a host has its own search and read_file; its exception is ours, with more in it

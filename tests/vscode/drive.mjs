@@ -198,6 +198,23 @@ const scenarios = {
     return seen;
   },
 
+  // an agent's way: VS Code's own MCP client starts our server, and calls it at an exception
+  async mcp() {
+    await atException();
+    await command("workbench.mcp.startServer", "*", { waitForLiveTools: true });
+    const tools = await order("tools", "mcp_");
+    const call = (name, input = {}) => order("tool", { name: tools.find((one) => one.endsWith(`_${name}`)), input });
+    const seen = { tools: tools.length, exception: await call("exception"), value: await call("variable", { frame: 0, path: "line" }) };
+    const evaluated = call("evaluate", { frame: 0, code: "6 * 7" }); // it runs code: VS Code asks its user
+    await see('.monaco-dialog-box:has-text("copy of the paused program")');
+    await page.click('.monaco-dialog-box :text("Yes")');
+    seen.evaluated = await evaluated;
+    await command("workbench.action.debug.continue");
+    await ended("shop");
+    seen.afterwards = await call("exception");
+    return seen;
+  },
+
   async subprocess() {
     await debug("parent");
     await see(".exception-widget", 40_000);

@@ -55,6 +55,15 @@ def test_a_failing_test_is_a_stop_that_tools_of_models_can_read(driven: dict[str
     assert frames[0]["values"]["line"] == "'gift ='"
 
 
+def test_vs_codes_own_mcp_client_calls_our_server(driven: dict[str, Any]) -> None:
+    mcp = seen(driven, "mcp")
+    assert mcp["tools"] >= 15
+    assert "TypeError" in mcp["exception"]
+    assert "'gift ='" in mcp["value"]
+    assert "42" in mcp["evaluated"]
+    assert "TypeError" in mcp["afterwards"]
+
+
 def test_a_child_comes_through_its_parents_adapter(driven: dict[str, Any]) -> None:
     children = seen(driven, "subprocess")
     assert children["child"] != "parent"

@@ -7,6 +7,7 @@ import { Documents } from "./documents";
 import { Installer } from "./install";
 import { Finder } from "./interpreters";
 import { Lens } from "./lens";
+import { McpServers } from "./mcp";
 import { OWN_TYPE } from "./routing";
 import { Keys } from "./secrets";
 import { Sessions } from "./sessions";
@@ -34,6 +35,7 @@ export function activate(context: vscode.ExtensionContext): void {
     vscode.debug.registerDebugAdapterDescriptorFactory(OWN_TYPE, adapters),
     new Commands(sessions, documents, installer, keys, log).register(),
     registerTools(sessions),
+    new McpServers(finder, String(context.extension.packageJSON.version)),
     vscode.workspace.onDidChangeConfiguration((event) => {
       if (event.affectsConfiguration("dapAgent.path")) {
         finder.forget();

@@ -63,6 +63,11 @@ export class Finder {
     return null;
   }
 
+  /** The newest one that was found for any session. */
+  get newest(): Program | null {
+    return [...this.known.values()].at(-1) ?? null;
+  }
+
   /** Forget what was found: it may have been installed or removed. */
   forget(): void {
     this.known.clear();

@@ -11,6 +11,7 @@ const orders = {
     const result = await vscode.lm.invokeTool(name, { input, toolInvocationToken: undefined });
     return result.content.map((part) => part.value).join("");
   },
+  tools: async (prefix) => vscode.lm.tools.map((one) => one.name).filter((name) => name.startsWith(prefix)),
   command: async ({ id, args }) => (await vscode.commands.executeCommand(id, ...(args || []))) ?? null,
   cursor: async ({ file, line }) => {
     const editor = await vscode.window.showTextDocument(vscode.Uri.file(file), { viewColumn: 1 });
