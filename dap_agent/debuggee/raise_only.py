@@ -5,7 +5,6 @@ Of an exception on its way out there is an event in every frame; only the first 
 
 from __future__ import annotations
 
-import atexit
 import ctypes
 import sys
 import time
@@ -42,7 +41,6 @@ def install(watch: Watch) -> None:
         hooks.after_audit(None)
         raise
     bridge.beside_stops(tracefunc.suspended)
-    atexit.register(tracefunc.end)
 
 
 def remove() -> None:

@@ -12,6 +12,7 @@ the flag. The same is done for audit events, whose end sets the flag, too.
 
 from __future__ import annotations
 
+import atexit
 import collections
 import contextlib
 import ctypes
@@ -22,7 +23,7 @@ import time
 from _thread import _local, get_ident, start_new_thread
 from functools import partial
 from types import FrameType, TracebackType
-from typing import Any, Dict, Iterator, List, Optional
+from typing import Any, Dict, Iterator, List, Optional, Set
 
 from . import clib
 from .states import ITEMS, LIST_ITEMS, Unfit, Word, address, find
@@ -113,6 +114,7 @@ _due = 0.0  # when a thread of ours will watch all again; 0: none will
 _delay, _last = FIRST_DELAY, 0.0
 _others, _since = 0, 0.0
 
+_starting: Set[Any] = set()  # threads of ours that have not yet begun
 _lost = False  # whether a thread is not watched, and nobody will see to it
 _left = 0  # events until `Listener.affords` is asked; less than none in a pause
 
@@ -156,6 +158,7 @@ def install(listener: Listener) -> None:
     _running_in = _pid()
     watch_this_thread()
     _watch_new_threads()
+    atexit.register(end)  # nothing may be told while the interpreter is taken apart
     os.register_at_fork(before=_suspend, after_in_parent=_resume, after_in_child=_forked)
 
 
@@ -330,7 +333,7 @@ def _failed(found: Optional[Watched], error: BaseException, what: int, arg: int)
             _lay(found, _Dying(soon), 2)
             # no `later` now: a thread that has not yet begun bears the number of the one that starts it
         else:
-            start_new_thread(collections.deque, (map(partial.__call__, (partial(_sleep, 0.001), soon)), 0))
+            _in_a_thread(partial(_sleep, 0.001), soon)
     except RecursionError:
         return  # at the limit; the thread is watched again with the others
     finally:
@@ -471,11 +474,21 @@ def later(delay: float = 0.0) -> None:
     elif _due and _due <= now + delay:
         return
     _due = now + delay
-    steps = (partial(_sleep, delay), _again)
     try:
-        start_new_thread(collections.deque, (map(partial.__call__, steps), 0))
+        _in_a_thread(partial(_sleep, delay), _again)
     except RuntimeError:  # the interpreter shuts down, or there may be no more threads: the rest is left to the hooks
         _due = 0.0
+
+
+def _in_a_thread(*steps: Any) -> None:
+    number = object()
+    _starting.add(number)
+    begun = partial(_starting.discard, number)
+    try:
+        start_new_thread(collections.deque, (map(partial.__call__, (begun, *steps)), 0))
+    except RuntimeError:
+        begun()
+        raise
 
 
 def pause(seconds: float) -> None:
@@ -552,13 +565,18 @@ def _forked() -> None:
     global _due, _running_in, _suspended, _resumes
     if _running_in:
         _running_in, _suspended, _resumes, _due = _pid(), 0, 0.0, 0.0
+        _starting.clear()
         _watch_all()
 
 
 def end() -> None:
     """Watch no more."""
     global _running_in
-    _running_in = 0
+    process, _running_in = _running_in, 0
+    # below 3.11 a thread that begins when the interpreter has ended uses memory that is free by then
+    until = _clock() + 1
+    while _starting and process == _pid() and _clock() < until:
+        _sleep(0.0005)
     for each in list(_threads.values()):
         each.late.address = _nowhere
         if each.state[_slot] == _function:
