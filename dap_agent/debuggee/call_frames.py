@@ -47,6 +47,7 @@ def running(depth: int) -> FrameType | None:
         trace = here.__traceback__
         frame: FrameType | None = trace.tb_frame if trace is not None else None
         here.__traceback__ = None
+        del trace  # it has this very frame, which would have itself and its callers until a garbage collection
     for _ in range(depth + 1):
         if frame is not None:
             frame = frame.f_back

@@ -196,6 +196,59 @@ def after(): return [gone_while_running, [repr(each) for each in alive if each i
     assert "takes" in [entry["function"] for entry in called(outcome)]
 
 
+def test_what_a_call_had_dies_with_it(switched_on: Path, ask: Any) -> None:
+    """A file is closed and a lock let go where the program counts on it, not at some collection of garbage."""
+    program = """
+import gc
+gc.disable()
+gc.collect()
+alive = 0
+class Thing:
+    def __init__(self):
+        global alive
+        alive += 1
+    def __del__(self):
+        global alive
+        alive -= 1
+counts = []
+def raises():
+    thing = Thing()
+    raise ValueError(thing)
+def returns(given):
+    thing = Thing()
+    return len([thing, given])
+def gives(given): return given
+def yields(given):
+    thing = Thing()
+    yield given
+async def awaits(given): return given
+def nested(given): return returns(given)
+def run(coroutine):
+    try: coroutine.send(None)
+    except StopIteration: pass
+def once():
+    try: raises()
+    except ValueError: pass
+    counts.append(alive)
+    returns(Thing())
+    counts.append(alive)
+    gives(Thing())
+    counts.append(alive)
+    list(yields(Thing()))
+    counts.append(alive)
+    run(awaits(Thing()))
+    counts.append(alive)
+    nested(Thing())
+    counts.append(alive)
+once(); once()
+def after(): return counts
+{}["x"]
+"""
+    outcome = ask(switched_on, START + program, "snapshot")
+    assert outcome.after == [0] * 12
+    assert {"raises", "returns", "gives", "nested"} <= {entry["function"] for entry in called(outcome)}
+
+
 def test_no_code_of_the_users_runs(switched_on: Path, ask: Any) -> None:
     program = """
 ran = []
