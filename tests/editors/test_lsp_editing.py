@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -50,8 +51,8 @@ class Hand:
         for path, text in texts.items():
             self.type(path, self.takes(text))
 
-    async def next_change(self) -> None:
-        await self._event.wait()
+    def changed(self) -> asyncio.Event:
+        return self._event
 
     async def save(self, paths: Sequence[str]) -> bool:
         for path in paths if self.saves else ():
@@ -133,6 +134,36 @@ async def test_what_is_open_is_changed_in_the_editor_and_the_rest_here(make: Any
     while len(w.hand.said) < 2:
         await asyncio.sleep(0.005)  # a thread reads the file
     assert w.hand.asked == [NOTED, ("restart", {})]
+    await w.editing.close()
+
+
+async def test_what_is_saved_while_the_files_are_read_is_not_missed(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    w, loop = make(), asyncio.get_running_loop()
+    reads, noted, woken, real = 0, asyncio.Event(), threading.Event(), editing.read
+
+    def wake() -> None:
+        w.hand.wake()
+        woken.set()
+
+    def read(path: str) -> str | None:
+        nonlocal reads
+        text = real(path)
+        reads += path == w.one
+        if path == w.one and reads == 3:  # two looks before the user is told, then the first one of those that wait
+            Path(path).write_text(w.hand.buffers[path])
+            loop.call_soon_threadsafe(wake)
+            assert woken.wait(10)
+        return text
+
+    async def ask(*_: Any, **__: Any) -> dict[str, Any]:
+        noted.set()
+        return {}
+
+    monkeypatch.setattr(editing, "read", read)
+    w.hand.ask = ask
+    w.hand.type(w.one, OLD)
+    assert not (await w.editing.apply(w.session, "nothing"))["saved"]
+    await asyncio.wait_for(noted.wait(), 10)
     await w.editing.close()
 
 

@@ -33,8 +33,8 @@ class Editor(Protocol):
     async def edit(self, texts: Mapping[str, str], label: str) -> None:
         """Ask it to change buffers of open files to these texts."""
 
-    async def next_change(self) -> None:
-        """Wait until a buffer changes, is saved, opened or closed."""
+    def changed(self) -> asyncio.Event:
+        """Is set when a buffer changes, is saved, opened or closed for the next time from now on."""
 
     async def save(self, paths: Sequence[str]) -> bool:
         """Ask it to save these files; false if it cannot be asked."""
@@ -135,7 +135,7 @@ class Editing:
 
         async def seen() -> None:
             while not all(self._shows(file, targets, back=back) for file in files):
-                await self._editor.next_change()
+                await self._editor.changed().wait()
 
         try:
             await asyncio.wait_for(seen(), PATIENCE)
@@ -170,8 +170,10 @@ class Editing:
 
     async def _wait(self, paths: Sequence[str], afterwards: Coroutine[Any, Any, None]) -> None:
         try:
+            changed = self._editor.changed()  # before the files are read: what is saved meanwhile is not missed
             while await self._unsaved(paths):
-                await self._editor.next_change()
+                await changed.wait()
+                changed = self._editor.changed()
         except asyncio.CancelledError:
             afterwards.close()
             raise

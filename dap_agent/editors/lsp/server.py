@@ -261,9 +261,9 @@ class Server:
             return  # the buffers hold it by now, or are closed
         await self._server.workspace_apply_edit_async(lsp.ApplyWorkspaceEditParams(edit=edit, label=label))
 
-    async def next_change(self) -> None:
+    def changed(self) -> asyncio.Event:
         """See `Editor`."""
-        await self._event.wait()
+        return self._event
 
     async def save(self, paths: Sequence[str]) -> bool:
         """See `Editor`."""
