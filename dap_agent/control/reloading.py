@@ -113,6 +113,8 @@ class Reloading:
     async def written(self, texts: Texts) -> Given:
         """Files were written by us: give them to the program, if it is alive and that is wished."""
         async with self._one:
+            # what was saved before and not put in goes in with it: what the program has is one text of the file
+            texts = {path: (self._known.get(path, old), new) for path, (old, new) in texts.items()}
             if self._mode() == "never" or not self._program.alive:
                 self._keeps(texts)
                 return Given()

@@ -101,6 +101,26 @@ def test_what_is_saved_and_not_put_in_is_compared_with_what_the_program_has_when
     run(scenario)
 
 
+def test_a_fix_takes_along_what_was_saved_before_and_not_put_in(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        path = tmp_path / "a.py"
+        path.write_text("one")
+        program = Program()
+        reloading = Reloading(program, lambda: "applied")
+        reloading.watch([tmp_path])
+        folder = reloading._folders[0]
+        while folder.text(str(path)) != "one":
+            await asyncio.sleep(0.01)  # polling, as above
+        path.write_text("two")
+        while folder.text(str(path)) != "two":
+            await asyncio.sleep(0.01)
+        await reloading.written({str(path): ("two", "three")})  # the program has "one", whatever the file has had
+        await reloading.close()
+        assert program.given == [("a.py", "one", "three")]
+
+    run(scenario)
+
+
 @pytest.mark.parametrize(("mode", "alive", "given"), [("auto", False, 0), ("applied", True, 1), ("never", True, 0)])
 def test_what_is_not_wished_or_not_alive_gets_nothing(tmp_path: Path, mode: str, alive: bool, given: int) -> None:
     async def scenario() -> None:
