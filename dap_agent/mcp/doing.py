@@ -9,6 +9,7 @@ from dap_agent.mcp.following import Following, Tell, following
 from dap_agent.mcp.looking import bounded
 from dap_agent.mcp.sessions import Found, connected
 from dap_agent.mcp.tools import Result
+from dap_agent.session.redaction import mask_text
 from dap_agent.session.rendering import one_line
 
 if TYPE_CHECKING:
@@ -123,9 +124,10 @@ async def _become(session: Following, wait: float) -> str:
     async def until() -> str:
         async for method, params in session.heard():
             if method == "snapshot":
-                return f"It has stopped again: {one_line(params['headline'])} at {params['path']}:{params['line']}."
+                told = one_line(mask_text(params["headline"]))
+                return f"It has stopped again: {told} at {params['path']}:{params['line']}."
             if method == "state" and params["program"] == "ended":
-                return "It has ended" + (f": {one_line(params['exception'])}." if _failed(params) else ".")
+                return "It has ended" + (f": {one_line(mask_text(params['exception']))}." if _failed(params) else ".")
         return "It has ended, and its debug session with it."
 
     try:

@@ -11,6 +11,7 @@ from dap_agent.control import kept, registry
 from dap_agent.control.client import ControlClient, Refused, SessionGone
 from dap_agent.control.kept import Kept
 from dap_agent.errors import DapAgentError
+from dap_agent.session.redaction import mask_text
 from dap_agent.session.rendering import clip, one_line
 
 _NAME = "dap-agent mcp"
@@ -65,7 +66,8 @@ class Found:
             "program": self.status["program"] if entry is not None else "over",
             "debugs": entry.program if entry is not None else "",
             "workspace": list(entry.workspace) if entry is not None else [str(self.kept.root)] if self.kept else [],
-            "exception": clip(stop["headline"], 400) if stop is not None else None,
+            # it goes to a model, unlike in an editor
+            "exception": clip(mask_text(stop["headline"]), 400) if stop is not None else None,
             "place": f"{stop['path']}:{stop['line']}" if stop is not None and stop["path"] else None,
             "working": (self.status["working"] or {}).get("message") if entry is not None else None,
             "fix": self.fix,

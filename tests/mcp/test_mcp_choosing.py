@@ -1,6 +1,7 @@
 """Which session is meant, what a host's configuration says, and a host whose program runs elsewhere."""
 
 import json
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from dap_agent.control import registry
 from dap_agent.control.toolcalls import offered
 from dap_agent.errors import DapAgentError
 from dap_agent.mcp import server, sessions
+from dap_agent.mcp.doing import _become
 from dap_agent.mcp.sessions import Found, Sessions
 from dap_agent.mcp.tools import host_tools
 
@@ -50,6 +52,26 @@ async def test_the_session_that_is_meant(there: Any, chosen: str, monkeypatch: p
             await wanted.choose(None)
         for one in there:
             assert (await wanted.choose(one.id)).id == one.id
+
+
+async def test_what_a_program_says_is_masked_on_the_way_to_a_model() -> None:
+    said = {**STOP, "headline": "LoginError: password=hunter2-secret refused"}
+    one = found("a", "stopped", said)
+    assert "hunter2" not in json.dumps(one.to_json()) + one.line
+    assert "LoginError" in one.line
+
+    class Told:
+        def __init__(self, method: str, params: dict[str, Any]) -> None:
+            self._told = method, params
+
+        async def heard(self) -> AsyncIterator[tuple[str, dict[str, Any]]]:
+            yield self._told
+
+    over = {"program": "ended", "exception": said["headline"], "stop": {**said, "threadId": None}}
+    for told in (Told("snapshot", said), Told("state", over)):
+        become = await _become(told, 5)  # type: ignore[arg-type]
+        assert "LoginError" in become
+        assert "hunter2" not in become
 
 
 def test_the_tools_are_those_of_an_investigation_and_small() -> None:
