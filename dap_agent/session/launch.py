@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 from dap_agent.errors import DapAgentError
+from dap_agent.proxy.private import handed_on
 from dap_agent.proxy.server import AdapterFailed, ProxyServer, RequestFailed
 from dap_agent.session import payload, remains
 from dap_agent.session.api import InspectionError
@@ -139,7 +140,7 @@ def _environment(config: Path) -> dict[str, str]:
     """The user's environment with the bootstrap in front; the bootstrap takes itself out again."""
     given = os.environ.get("PYTHONPATH")
     path = str(BOOTSTRAP) + (os.pathsep + given if given is not None else "")
-    return {**os.environ, "PYTHONPATH": path, "DAP_AGENT_BOOTSTRAP": str(config)}
+    return {**handed_on(os.environ), "PYTHONPATH": path, "DAP_AGENT_BOOTSTRAP": str(config)}
 
 
 _PREFIX = "dap-agent-"

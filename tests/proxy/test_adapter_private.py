@@ -1,6 +1,7 @@
 """`DAP_AGENT_PRIVATE`: a key from an editor's keyring is dap-agent's alone, the debugged program does not get it."""
 
 from dap_agent.proxy.private import handed_on
+from dap_agent.session import launch
 
 from .editor_double import OURS, VSCODE, editor, environment
 from .fakes import run
@@ -31,3 +32,11 @@ def test_the_program_does_not_get_the_editors_key(tmp_path):
             await client.leave()
 
     run(main)
+
+
+def test_a_program_of_the_command_line_does_not_get_it_either(tmp_path, monkeypatch):
+    monkeypatch.setenv("TEST_KEY", "sesame")
+    monkeypatch.setenv("DAP_AGENT_PRIVATE", "TEST_KEY")
+    given = launch._environment(tmp_path)
+    assert not {"TEST_KEY", "DAP_AGENT_PRIVATE"} & set(given)
+    assert given["DAP_AGENT_BOOTSTRAP"] == str(tmp_path)
