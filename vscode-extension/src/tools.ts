@@ -1,6 +1,7 @@
 /** Tools for language models in VS Code: the paused program, read and asked. */
 
 import * as vscode from "vscode";
+import { block } from "./report";
 import type { Session, Sessions } from "./sessions";
 
 const LIMIT = 30_000; // characters of one answer
@@ -53,7 +54,7 @@ export function registerTools(sessions: Sessions): vscode.Disposable {
       "dap_agent_run_code",
       async ({ code }) => session().debug.customRequest("evaluate", { expression: `/try ${code}`, context: "repl" }) as Promise<object>,
       "Running code in the paused program",
-      ({ code }) => `This runs in your live program:\n\n~~~~~python\n${code}\n~~~~~`,
+      ({ code }) => `This runs in your live program:\n\n${block(code, "python")}`, // a model cannot write its way out
     ),
     tool<{ instructions?: string }>(
       "dap_agent_find_fix",
