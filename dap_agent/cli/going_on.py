@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from dap_agent.cli.json_report import Report
+from dap_agent.cli.live_fix import changed
 from dap_agent.cli.stops import apply
 from dap_agent.cli.ui import Ui
 from dap_agent.errors import DapAgentError
@@ -51,21 +52,10 @@ class GoingOn:
             self._ui.note(f"the program can't go on with the fix: {found.text}", "bad")
 
     async def _prepared(self, program: "StoppedProgram", finding: "Finding") -> FrameRestart:
-        from dap_agent.control.watching import decoded
-        from dap_agent.session.reload import Changed
-
-        outcome = finding.outcome
-        assert outcome.changes is not None, "it was applied"
-        changed = []
-        for change in outcome.changes.files:
-            new = decoded(change.new)
-            if new is not None and change.path.suffix in (".py", ".pyw"):
-                old = None if change.old is None else decoded(change.old)
-                changed.append(Changed(str(change.path), old, new))
-        report = await program.reload(changed)
+        report = await program.reload(changed(finding))
         if report.refused:
             return FrameRestart(False, f"{report.summary} Restart the program instead.", 0, "", "", "", (), {})
-        trial = outcome.trial
+        trial = finding.outcome.trial
         return await restart_innermost(program, trial.frame if trial and trial.verdict == "passes" else None)
 
     def over(self, finding: "Finding", status: int, later: int) -> None:

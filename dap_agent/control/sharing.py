@@ -46,7 +46,6 @@ class Sharing(Listener):
         self._complained: set[str] = set()
         self._server = ControlServer(lambda name, params: api.answer(self, name, params), self._greeting)
         self._entry: registry.Entry | None = None
-        self._root: Path | None = None  # of the workspace of the newest stop
         self._message = ""
         self._about: dict[str, Work] = {}  # the newest investigations of the newest stop, by task
         self._snapshot: Snapshot | None = None
