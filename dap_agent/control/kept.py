@@ -1,8 +1,11 @@
 """The last exception and fix of a workspace, kept when the session is over: one file each, for this user alone.
 
+Of the last hundred workspaces: temporary folders are workspaces, too, and whoever looks reads all files.
+
 All of it is masked. A fix is kept as the edits that it consists of, and is planned anew on the files as they are then.
 """
 
+import contextlib
 import hashlib
 import json
 import os
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from dap_agent.session.snapshot import Snapshot
 
 _FORMAT = 1
+_MOST = 100
 
 
 @dataclass(frozen=True)
@@ -108,6 +112,9 @@ def keep(root: Path, session: str, snapshot: "Snapshot", stop: dict[str, Any], w
     }
     path = _path(root)
     write_durably(path, json.dumps(data).encode("ascii"), 0o600, path.with_suffix(f".{os.getpid()}"))
+    with contextlib.suppress(OSError):  # another session removes them, too
+        for old in sorted(folder().glob("*.json"), key=lambda one: one.stat().st_mtime_ns)[:-_MOST]:
+            old.unlink()
 
 
 def mark(root: Path, id: str, *, applied: bool) -> None:

@@ -257,6 +257,16 @@ def test_what_is_kept_is_masked(data: Any, root: Path, monkeypatch: pytest.Monke
     redaction.forget_environment()
 
 
+def test_the_oldest_workspaces_are_not_kept_for_ever(data: Any, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept, "_MOST", 2)
+    stop = views.stop(Snapshot(data), thread_id=1, current=True)
+    for number in range(4):
+        kept.keep(root / str(number), "s", Snapshot(data), stop, None)
+        os.utime(kept._path(root / str(number)), (number + 1, number + 1))
+    kept.keep(root / "0", "s", Snapshot(data), stop, None)
+    assert {one.root.name for one in kept.all_kept()} == {"0", "3"}
+
+
 async def test_powers_that_a_session_does_not_have(world: Any) -> None:
     w = world()
     async with shared(w):
