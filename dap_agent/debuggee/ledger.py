@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, List, Optional
 
 from . import reading
 
@@ -18,9 +18,18 @@ class Ledger:
         self._undo.append(undo)
 
     def roll_back(self, mark: int = 0) -> None:
-        """Take back everything, or all that came after *mark*, the newest first."""
+        """Take back everything, or all that came after *mark*, the newest first.
+
+        What a class of the program's refuses does not keep the rest from it; the first such error is raised at the end.
+        """
+        failed: Optional[Exception] = None
         while len(self._undo) > mark:
-            self._undo.pop()()
+            try:
+                self._undo.pop()()
+            except Exception as error:  # of a metaclass, whatever it is
+                failed = failed or error
+        if failed is not None:
+            raise failed
 
     @property
     def mark(self) -> int:

@@ -129,9 +129,13 @@ def _put(
     try:
         patch.put_compiled(path, found, old, new, None, suspect)
     except Exception as error:  # a mistake of ours, or of a class of the program's: the file is as it was before
-        patch.ledger.roll_back()
+        end = "it was taken back"
+        try:
+            patch.ledger.roll_back()
+        except Exception as refused:  # of a class of the program's
+            end = "not all of it could be taken back (%s): start the program again" % reading.type_name(type(refused))
         told["error"] = secrets.mask_text(
-            "putting it in failed with %s: %s; it was taken back" % (reading.type_name(type(error)), str(error)[:200])
+            "putting it in failed with %s: %s; %s" % (reading.type_name(type(error)), str(error)[:200], end)
         )
         return
     except BaseException:  # the thread is being ended, or interrupted

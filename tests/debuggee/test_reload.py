@@ -159,6 +159,30 @@ def test_a_failure_midway_takes_everything_back(every_python: Path, folder: Path
     ]
 
 
+STUCK = """
+class Meta(type):
+    def __setattr__(cls, name, value):
+        if value == 1:
+            raise TypeError("once only")
+        type.__setattr__(cls, name, value)
+m.C = Meta("C", (), {**{k: v for k, v in vars(m.C).items() if k in ("__module__", "__qualname__")}, "a": 1})
+"""
+
+
+def test_what_cannot_be_taken_back_is_said_and_keeps_nothing_else(every_python: Path, folder: Path) -> None:
+    old = "def f(): return 1\nclass C:\n    a = 1\n"
+    before = f"{STUCK}\nNEW = {old.replace(' 1', ' 2')!r}\n" + MIDWAY.replace("i = m.g(7)\n", "").replace(
+        "held = [m.f, m.C.m, i]", "held = [m.f]"
+    ).replace("state = m.f(), m.C().m(), m.C.a, m.N, i()", "state = m.f(), m.C.a")
+    (found,) = run(every_python, folder, [{"old": old, "new": old, "before": before, "then": ["error", "same", "state"]}])
+    assert list(found["values"].values()) == [
+        "'putting it in failed with MemoryError: no more; not all of it could be taken back (TypeError): "
+        "start the program again'",
+        "True",
+        "(1, 2)",
+    ]
+
+
 UNKNOWN = """
 new = "import os\\nN = 2\\nM = 3\\ndef g(): return os.sep\\ndef f(): return g()\\n"
 new += "class C:\\n def a(self): return self.b()\\n def b(self): return 2\\n"
