@@ -30,6 +30,7 @@ from dap_agent.models.base import (
     Turn,
     UserMessage,
 )
+from dap_agent.proxy.patience import within
 from dap_agent.session.api import ProgramResumed, StoppedProgram
 from dap_agent.session.redaction import mask_code
 from dap_agent.session.rendering import clean, clip
@@ -325,7 +326,7 @@ class _Investigation:
         number = self.meter.turns + 1
         self.tell("turn", f"turn {number}", turn=number, of=self.meter.budget.turns, cost=self.meter.cost)
         began = self.clock()
-        turn = await asyncio.wait_for(
+        turn = await within(
             self.backend.complete(
                 system=self.job.system,
                 messages=tuple(self.messages),

@@ -8,6 +8,7 @@ from typing import Any
 from dap_agent.control import jsonrpc
 from dap_agent.control.registry import Entry
 from dap_agent.errors import DapAgentError
+from dap_agent.proxy.patience import within
 
 _CONNECT = 5.0  # seconds
 
@@ -57,7 +58,7 @@ class ControlClient:
             Refused: it does not let us in.
         """
         try:
-            reader, self._writer = await asyncio.wait_for(self._open(), _CONNECT)
+            reader, self._writer = await within(self._open(), _CONNECT)
         except (OSError, asyncio.TimeoutError) as error:
             raise SessionGone(f"The session {self.entry.id} cannot be reached ({error or 'no answer'}).") from error
         self._reading = asyncio.get_running_loop().create_task(self._read(reader))

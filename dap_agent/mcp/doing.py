@@ -9,6 +9,7 @@ from dap_agent.mcp.following import Following, Tell, following
 from dap_agent.mcp.looking import bounded
 from dap_agent.mcp.sessions import Found, connected
 from dap_agent.mcp.tools import Result
+from dap_agent.proxy.patience import within
 from dap_agent.session.redaction import mask_text
 from dap_agent.session.rendering import one_line
 
@@ -131,7 +132,7 @@ async def _become(session: Following, wait: float) -> str:
         return "It has ended, and its debug session with it."
 
     try:
-        return await asyncio.wait_for(until(), wait)
+        return await within(until(), wait)
     except asyncio.TimeoutError:
         return f"It runs, and has not stopped within {wait:g} seconds."
 

@@ -8,6 +8,7 @@ from typing import Any
 from dap_agent.control import registry
 from dap_agent.control.client import ControlClient, SessionGone
 from dap_agent.mcp.sessions import connected
+from dap_agent.proxy.patience import within
 from dap_agent.session.rendering import clip, one_line
 
 Tell = Callable[[str], Awaitable[None]]
@@ -52,7 +53,7 @@ class Following:
             raise SessionGone("The debug session has ended, and the investigation with it.")
 
         try:
-            return await asyncio.wait_for(until(), wait)
+            return await within(until(), wait)
         except asyncio.TimeoutError:
             return None
 

@@ -11,6 +11,7 @@ from dap_agent.control import kept, registry
 from dap_agent.control.client import ControlClient, Refused, SessionGone
 from dap_agent.control.kept import Kept
 from dap_agent.errors import DapAgentError
+from dap_agent.proxy.patience import within
 from dap_agent.session.redaction import mask_text
 from dap_agent.session.rendering import clip, one_line
 
@@ -172,7 +173,7 @@ async def connected(
     client = ControlClient(entry, heard, gone)
     try:
         try:
-            greeting = await asyncio.wait_for(client.connect(_NAME), _PATIENCE)
+            greeting = await within(client.connect(_NAME), _PATIENCE)
         except asyncio.TimeoutError as error:
             raise SessionGone(f"The session {entry.id} does not answer.") from error
         yield client, greeting["session"]

@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import Callable
 
 from dap_agent.proxy.core import Proxy
+from dap_agent.proxy.patience import within
 
 
 class Attention:
@@ -40,7 +41,7 @@ class Attention:
                 await self._stirred.wait()
                 continue
             try:
-                await asyncio.wait_for(self._stirred.wait(), seconds)
+                await within(self._stirred.wait(), seconds)
             except asyncio.TimeoutError:
                 return
 

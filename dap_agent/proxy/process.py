@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from dap_agent.errors import DapAgentError
 from dap_agent.proxy.links import Child, Link
+from dap_agent.proxy.patience import within
 from dap_agent.proxy.private import handed_on
 from dap_agent.wire.framing import FramingError
 
@@ -119,7 +120,7 @@ async def reach(host: str, port: int, link: Link, *, timeout: float, retry: bool
     while True:
         try:
             connecting = loop.create_connection(lambda: link, host, port)
-            transport, _ = await asyncio.wait_for(connecting, deadline - loop.time())
+            transport, _ = await within(connecting, deadline - loop.time())
             return transport
         except (OSError, asyncio.TimeoutError) as error:
             if retry and isinstance(error, ConnectionRefusedError) and loop.time() + 0.05 < deadline:

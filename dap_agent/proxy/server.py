@@ -34,6 +34,7 @@ from dap_agent.proxy.effects import (
     ToClient,
 )
 from dap_agent.proxy.links import Link, WriteSide
+from dap_agent.proxy.patience import within
 from dap_agent.proxy.process import STEP, AdapterFailed, AdapterProcess, how_it_ended, reach
 from dap_agent.wire.framing import FramingError
 from dap_agent.wire.messages import Message, body_of
@@ -220,7 +221,7 @@ class ProxyServer:
         with self._own.waiting(command, token) as answer:
             self._apply(effects)
             try:
-                return body_of(await asyncio.wait_for(answer, timeout))
+                return body_of(await within(answer, timeout))
             except asyncio.TimeoutError:
                 text = f"{self._name} did not answer '{command}' within {timeout:g} s."
                 raise RequestFailed(command, "timeout", text) from None

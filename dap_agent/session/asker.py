@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+from dap_agent.proxy.patience import within
 from dap_agent.proxy.server import ProxyServer, RequestFailed
 from dap_agent.session import payload
 from dap_agent.session.api import ProgramResumed
@@ -91,7 +92,7 @@ class Asker:
         unwatch = self.proxy.watch(changed.set)
         try:
             if self.proxy.epoch == epoch:
-                await asyncio.wait_for(changed.wait(), _NEWS)
+                await within(changed.wait(), _NEWS)
         except asyncio.TimeoutError:
             return False
         finally:

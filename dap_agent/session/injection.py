@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dap_agent.errors import DapAgentError
+from dap_agent.proxy.patience import within
 from dap_agent.session.payload import PACKAGE
 
 TOOL_TIMEOUT = 30.0
@@ -237,7 +238,7 @@ async def rehearse(tool: Tool, folder: Path) -> None:
         with contextlib.suppress(ConnectionError):  # the child has died of it: said below
             child.stdin.write(b"x")
             await child.stdin.drain()
-        said = await asyncio.wait_for(child.stdout.read(), 2.0)
+        said = await within(child.stdout.read(), 2.0)
         await child.wait()  # asyncio complains of a child that is killed before it was waited for
     except asyncio.TimeoutError:
         said = b""  # it hangs

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 from dap_agent.errors import DapAgentError
+from dap_agent.proxy.patience import within
 from dap_agent.proxy.private import handed_on
 from dap_agent.proxy.server import AdapterFailed, ProxyServer, RequestFailed
 from dap_agent.session import payload, remains
@@ -399,7 +400,7 @@ class Debuggee:
     async def _take_pause(self, root: Target, thread_id: int) -> None:
         """Threads that wait in C code are never paused: then their stacks are taken while they wait."""
         with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(self._paused.wait(), PAUSE_TIMEOUT)
+            await within(self._paused.wait(), PAUSE_TIMEOUT)
         await root.ask("paused")
         data = await root.ask("snapshot")
         stands = self._paused.is_set()

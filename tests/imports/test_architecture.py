@@ -102,7 +102,7 @@ def _is_relative(path: Path, line: int) -> bool:
     return all(node.level for node in nodes)
 
 
-WITH_IO = ("server", "links", "process", "asking", "attention", "hub")
+WITH_IO = ("server", "links", "process", "asking", "attention", "patience", "hub")
 IO_FREE = [path for path in MODULES if room(path) == "wire"]
 IO_FREE += [path for path in MODULES if room(path) == "proxy" and path.stem not in WITH_IO]
 

@@ -18,6 +18,7 @@ from dap_agent.editors.lsp.merging import merge, same
 from dap_agent.editors.lsp.sessions import Sessions
 from dap_agent.editors.lsp.state import Fix, FixFile, Session
 from dap_agent.errors import DapAgentError
+from dap_agent.proxy.patience import within
 
 Then = Literal["nothing", "frame", "program"]
 PATIENCE = 5.0
@@ -138,7 +139,7 @@ class Editing:
                 await self._editor.changed().wait()
 
         try:
-            await asyncio.wait_for(seen(), PATIENCE)
+            await within(seen(), PATIENCE)
         except asyncio.TimeoutError:
             raise DapAgentError(
                 "The editor has not made the change in its buffers, so nothing else was done. Try again, or use the "
@@ -194,7 +195,9 @@ class Editing:
     # What follows when all is saved
 
     async def _applied(self, session: Session, fix: Fix, then: Then) -> None:
-        await self._note(session, fix, written=True)
+        refused = _refused(await self._note(session, fix, written=True))
+        if then == "frame" and refused:
+            raise DapAgentError(f"The fix is written, but no frame was restarted. {refused} Restart the program instead.")
         if then == "frame":
             await self._sessions.ask(session, "restartFrame", frame=offers.frame_of(session, fix))
         elif then == "program":
@@ -219,15 +222,26 @@ class Editing:
         await self._note(session, fix, written=False)
         self._editor.say(f"The fix is taken back: {fix.title}.")
 
-    async def _note(self, session: Session, fix: Fix, *, written: bool) -> None:
-        """Tell the session, or what was kept of it."""
+    async def _note(self, session: Session, fix: Fix, *, written: bool) -> dict[str, Any]:
+        """Tell the session, which answers, or what was kept of it."""
         if session.live:
             try:
-                await self._sessions.ask(session, "applied", proposal=fix.id, written=written)
-                return
+                return await self._sessions.ask(session, "applied", proposal=fix.id, written=written)
             except SessionGone:
                 pass  # in the meantime: what was kept is told instead
         await asyncio.to_thread(kept.mark, Path(fix.root), fix.id, applied=written)
+        return {}
+
+
+def _refused(answer: Mapping[str, Any]) -> str:
+    """What the live program has not taken of a fix, as a sentence; empty if it has all of it."""
+    given = answer.get("reload") or {"summary": "", "files": None}
+    files = given["files"] or ()
+    lacking = files == [] or any(  # no file: it could not be asked
+        file["error"] is not None or any(one["outcome"] == "refused" for one in (*file["functions"], *file["names"]))
+        for file in files
+    )
+    return str(given["summary"]) if lacking else ""
 
 
 def read(path: str) -> str | None:
