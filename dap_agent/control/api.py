@@ -156,7 +156,8 @@ async def _apply(sharing: "Sharing", params: Mapping[str, Any]) -> Mapping[str, 
 
 async def _applied(sharing: "Sharing", params: Mapping[str, Any]) -> Mapping[str, Any]:
     work = await sharing.assistant.wrote(params["proposal"], written=params["written"])
-    return {"id": work.id, "title": work.title, "applied": bool(work.applied)}
+    given = sharing.assistant.given.to_json()
+    return {"id": work.id, "title": work.title, "applied": bool(work.applied), "reload": given}
 
 
 async def _reload(sharing: "Sharing", params: Mapping[str, Any]) -> Mapping[str, Any]:

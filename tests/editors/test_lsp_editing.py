@@ -33,6 +33,7 @@ class Hand:
         self.said: list[str] = []
         self.saves = False
         self.refuses = ""
+        self.taken: dict[str, Any] | None = None
         self.takes: Callable[[str], str] = lambda text: text
         self._event = asyncio.Event()
 
@@ -66,7 +67,7 @@ class Hand:
         self.asked.append((method, params))
         if self.refuses == method:
             raise SessionGone("The debug session has ended.")
-        return {}
+        return {"reload": self.taken}
 
 
 class World:
@@ -118,6 +119,31 @@ async def test_nothing_is_open(make: Any) -> None:
     await w.editing.undo(w.done)
     # by hand the session does not take it back: the record is its own to take
     assert [method for method, _ in w.hand.asked[2:]] == ["undo", "applied"]
+
+
+def taken(outcome: str, error: str | None = None) -> dict[str, Any]:
+    function = {"name": "f", "outcome": outcome, "reason": ""}
+    return {"summary": "S.", "files": [{"path": "p", "error": error, "functions": [function], "names": []}]}
+
+
+@pytest.mark.parametrize(
+    ("given", "restarts"),
+    [
+        (taken("swapped"), True),
+        (taken("refused"), False),
+        (taken("swapped", "no"), False),
+        ({"summary": "S.", "files": []}, False),
+    ],
+)
+async def test_no_frame_starts_again_with_code_that_the_program_has_not_taken(
+    make: Any, given: Any, restarts: bool
+) -> None:
+    w = make()
+    w.hand.taken = given
+    with contextlib.nullcontext() if restarts else pytest.raises(DapAgentError, match="no frame was restarted"):
+        await w.editing.apply(w.session, "frame")
+    assert w.files() == APPLIED
+    assert [method for method, _ in w.hand.asked] == ["applied", "restartFrame"][: 1 + restarts]
 
 
 async def test_what_is_open_is_changed_in_the_editor_and_the_rest_here(make: Any) -> None:

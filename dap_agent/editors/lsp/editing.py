@@ -197,7 +197,9 @@ class Editing:
     async def _applied(self, session: Session, fix: Fix, then: Then) -> None:
         refused = _refused(await self._note(session, fix, written=True))
         if then == "frame" and refused:
-            raise DapAgentError(f"The fix is written, but no frame was restarted. {refused} Restart the program instead.")
+            raise DapAgentError(
+                f"The fix is written, but no frame was restarted. {refused} Restart the program instead."
+            )
         if then == "frame":
             await self._sessions.ask(session, "restartFrame", frame=offers.frame_of(session, fix))
         elif then == "program":
@@ -235,11 +237,12 @@ class Editing:
 
 def _refused(answer: Mapping[str, Any]) -> str:
     """What the live program has not taken of a fix, as a sentence; empty if it has all of it."""
-    given = answer.get("reload") or {"summary": "", "files": None}
-    files = given["files"] or ()
-    lacking = files == [] or any(  # no file: it could not be asked
+    given = answer.get("reload")
+    if given is None:
+        return ""
+    lacking = not given["files"] or any(  # without a file it could not be asked
         file["error"] is not None or any(one["outcome"] == "refused" for one in (*file["functions"], *file["names"]))
-        for file in files
+        for file in given["files"]
     )
     return str(given["summary"]) if lacking else ""
 
