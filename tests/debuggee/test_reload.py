@@ -174,7 +174,8 @@ def test_what_cannot_be_taken_back_is_said_and_keeps_nothing_else(every_python: 
     before = f"{STUCK}\nNEW = {old.replace(' 1', ' 2')!r}\n" + MIDWAY.replace("i = m.g(7)\n", "").replace(
         "held = [m.f, m.C.m, i]", "held = [m.f]"
     ).replace("state = m.f(), m.C().m(), m.C.a, m.N, i()", "state = m.f(), m.C.a")
-    (found,) = run(every_python, folder, [{"old": old, "new": old, "before": before, "then": ["error", "same", "state"]}])
+    case = {"old": old, "new": old, "before": before, "then": ["error", "same", "state"]}
+    (found,) = run(every_python, folder, [case])
     assert list(found["values"].values()) == [
         "'putting it in failed with MemoryError: no more; not all of it could be taken back (TypeError): "
         "start the program again'",
