@@ -5,15 +5,15 @@ the heavy rooms (agent, fixes, models) when they are first needed, as it is part
 """
 
 import asyncio
-import sys
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 from dap_agent.control import changes, failure
 from dap_agent.control.guest import Guest
 from dap_agent.control.history import History
+from dap_agent.control.investigating import Investigator, prepare
 from dap_agent.control.reloading import Given, Reloading
 from dap_agent.control.watching import Texts, text_of
 from dap_agent.control.work import Configuration, Listener, Task, Work
@@ -21,14 +21,10 @@ from dap_agent.errors import DapAgentError
 from dap_agent.session.api import StopOver
 
 if TYPE_CHECKING:
-    from dap_agent.agent.budget import Budget
-    from dap_agent.agent.jobs import Conversation
-    from dap_agent.agent.journal import Journal
     from dap_agent.agent.outcome import Outcome
-    from dap_agent.agent.progress import OnProgress, Progress
+    from dap_agent.agent.progress import Progress
     from dap_agent.fixes.applying import Undone
     from dap_agent.models.base import Backend
-    from dap_agent.session.api import StoppedProgram
     from dap_agent.session.restart import FrameRestart
     from dap_agent.session.snapshot import Snapshot
 
@@ -77,8 +73,7 @@ class Assistant:
         self._why = RESUMED  # what the running work is cancelled for
         self._last: Work | None = None  # that has ended
         self._proposed: Work | None = None  # the newest with a fix
-        self._backend: tuple[str, Backend] | None = None
-        self._talk: tuple[Snapshot, Conversation] | None = None  # the questions at one stop
+        self._investigator = Investigator(self._tell)
         self._spent = 0.0  # US dollars
         self._stops = 0
         self._files = asyncio.Lock()  # the user's files are written by one at a time
@@ -94,9 +89,7 @@ class Assistant:
         await self.cancel(CLOSED)
         if self._proposed is not None:
             self._proposed.journal.close()
-        if self._backend is not None:
-            await self._backend[1].aclose()
-            self._backend = None
+        await self._investigator.close()
 
     # What the guest tells
 
@@ -282,7 +275,7 @@ class Assistant:
                     f"${self._spent:.2f} of the ${configuration.max_cost:.2f} for this session are spent: a higher "
                     "maxCost allows more."
                 )
-            work = await asyncio.to_thread(_prepare, program, configuration, task, question)
+            work = await asyncio.to_thread(prepare, program, configuration, task, question)
         finally:
             self._beginning = False
         self._work = work
@@ -290,16 +283,12 @@ class Assistant:
         self.history.add(task, called or question or program.snapshot.headline, work.id)
         for listener in self._listeners:
             listener.began(work)
-        self._task = asyncio.get_running_loop().create_task(self._run(work, program, configuration, backend))
+        limit = configuration.max_cost
+        left = None if limit is None else limit - self._spent
+        running = self._investigator.run(work, program, configuration, left=left, backend=backend)
+        self._task = asyncio.get_running_loop().create_task(running)
         self._task.add_done_callback(lambda task: self._over(work, task))
         return work
-
-    async def _run(
-        self, work: Work, program: "StoppedProgram", configuration: Configuration, backend: "Backend | None"
-    ) -> "Outcome":
-        from dap_agent.agent.stopping import while_stopped
-
-        return await while_stopped(program, self._investigate(work, program, configuration, backend))
 
     def _over(self, work: Work, task: "asyncio.Task[Outcome]") -> None:
         """The investigation has come to its end, whatever that is."""
@@ -317,51 +306,6 @@ class Assistant:
             if work.outcome.status == "resumed":
                 work.failure = RESUMED
         self._finish(work)
-
-    async def _investigate(
-        self, work: Work, program: "StoppedProgram", configuration: Configuration, backend: "Backend | None"
-    ) -> "Outcome":
-        from dap_agent.agent import loop
-        from dap_agent.agent.stopping import python_of
-
-        common: _Common = {
-            "python": configuration.python or python_of(program.snapshot, Path(sys.executable)),
-            "budget": self._budget(configuration),
-            "journal": work.journal,
-            "allow_evaluate": configuration.allow_evaluate,
-            "on_progress": lambda event: self._tell(work, event),
-        }
-        backend = backend or await self._model(work.model)
-        if work.task == "autodebug":
-            return await loop.investigate(program, backend, work.workspace, instructions=work.question, **common)
-        talk = self._conversation(program.snapshot)
-        return await loop.answer(program, backend, work.workspace, work.question, conversation=talk, **common)
-
-    def _budget(self, configuration: Configuration) -> "Budget":
-        from dap_agent.agent.budget import Budget
-
-        limit = configuration.max_cost
-        left = None if limit is None else limit - self._spent
-        return Budget(configuration.max_turns, configuration.max_tokens, left, configuration.timeout)
-
-    def _conversation(self, snapshot: "Snapshot") -> "Conversation":
-        """The questions at this stop so far: a new stop begins anew."""
-        from dap_agent.agent.jobs import Conversation
-
-        if self._talk is None or self._talk[0].data is not snapshot.data:
-            self._talk = (snapshot, Conversation())
-        return self._talk[1]
-
-    async def _model(self, name: str) -> "Backend":
-        from dap_agent.models import registry
-
-        if self._backend is not None and self._backend[0] != name:
-            await self._backend[1].aclose()
-            self._backend = None
-        if self._backend is None:
-            # importing an SDK takes a second or two, in which the editor must not wait
-            self._backend = (name, await asyncio.to_thread(registry.create, name))
-        return self._backend[1]
 
     def _tell(self, work: Work, event: "Progress") -> None:
         if event.kind == "turn":
@@ -522,35 +466,3 @@ class Assistant:
             ),
             "cost": round(self._spent, 6),
         }
-
-
-class _Common(TypedDict):
-    """What both kinds of investigation are given."""
-
-    python: Path
-    budget: "Budget"
-    journal: "Journal"
-    allow_evaluate: bool
-    on_progress: "OnProgress"
-
-
-def _prepare(program: "StoppedProgram", configuration: Configuration, task: Task, question: str) -> Work:
-    """Find the workspace and begin a journal."""
-    from dap_agent.agent import loop  # noqa: F401 - so that it need not be imported on the event loop
-    from dap_agent.agent.journal import Journal
-    from dap_agent.agent.stopping import root_of_attached
-    from dap_agent.fixes.workspace import Workspace
-
-    snapshot, model = program.snapshot, configuration.model or ""
-    folders = configuration.workspace or (root_of_attached(snapshot),)
-    workspace = Workspace(folders[0], also=folders[1:])
-    process = snapshot.data["process"]
-    journal = Journal.create(
-        workspace.root,
-        model=model,
-        command=[str(word) for word in process["argv"]],
-        headline=snapshot.headline,
-        python=str(snapshot.data["python"]["executable"]),
-        cwd=str(process["cwd"]),
-    )
-    return Work(journal.id, task, question, model, snapshot, workspace, journal)
