@@ -16,6 +16,7 @@ from dap_agent.control.client import SessionGone
 from dap_agent.editors.lsp import editing
 from dap_agent.editors.lsp.editing import Editing
 from dap_agent.editors.lsp.server import Server
+from dap_agent.editors.lsp.sessions import Sessions
 from dap_agent.editors.lsp.state import Fix, FixFile, Session, Stop
 from dap_agent.errors import DapAgentError
 from dap_agent.fixes import applying
@@ -285,3 +286,20 @@ async def test_an_explanation_may_be_there_before_the_answer_to_the_request(make
         server._progress(session, end)
     await asyncio.wait_for(shown.wait(), 10)
     await server.close()
+
+
+async def test_a_session_may_end_while_others_are_let_go() -> None:
+    sessions, closed = Sessions(tuple, lambda: None, lambda *_: None, lambda *_: None), []
+
+    def follow(number: int) -> Any:
+        async def close() -> None:
+            closed.append(number)
+            await asyncio.sleep(0)
+            sessions.dropped(followed[1].entry)
+
+        return SimpleNamespace(entry=SimpleNamespace(id=str(number)), session=None, client=SimpleNamespace(close=close))
+
+    followed = [follow(number) for number in range(3)]
+    sessions._followed = {one.entry.id: one for one in followed}
+    await sessions.close()
+    assert closed == [0, 1, 2]

@@ -72,7 +72,7 @@ class Sessions:
             task.cancel()
         if self._work:
             await asyncio.wait(self._work)
-        for followed in self._followed.values():
+        for followed in tuple(self._followed.values()):  # others may end meanwhile
             await followed.client.close()
 
     def all(self) -> list[Session]:
