@@ -23,10 +23,8 @@ LONGEST = 2 * 2**20
 ENTRIES = 50_000
 """Files of any kind that are gone through: the folder may be somebody's home."""
 
-_BREATH = (
-    100,
-    0.005,
-)  # after so many files that were read the others of this process have so many seconds for themselves
+# after so many files that were read the others of this process have so many seconds for themselves
+_BREATH = (100, 0.005)
 
 Stamp = tuple[int, int, int]
 Texts = Mapping[str, tuple[str | None, str]]

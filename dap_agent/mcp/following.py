@@ -71,6 +71,9 @@ async def following(entry: registry.Entry) -> AsyncIterator[Following]:
         SessionGone: it is over.
     """
     told: asyncio.Queue[Any] = asyncio.Queue()
-    heard = lambda method, params: told.put_nowait((method, params))  # noqa: E731
+
+    def heard(method: str, params: dict[str, Any]) -> None:
+        told.put_nowait((method, params))
+
     async with connected(entry, heard, lambda: told.put_nowait(None)) as (client, status):
         yield Following(client, status, told)
