@@ -348,11 +348,11 @@ class Memory:
         found = {}
         for pair in call.arguments:
             text = pair["value"]["text"]
-            if pair["name"] in call.plain:
+            if pair["name"] in call.plain and not pair["value"].get("masked"):  # a mask within quotes is a literal, too
                 try:
                     value = ast.literal_eval(text)
                 except (ValueError, SyntaxError, MemoryError, RecursionError):
-                    continue  # it was cut or masked, or is infinite
+                    continue  # it was cut, or is infinite
                 if repr(value) == text:
                     found[pair["name"]] = value
         return found

@@ -249,6 +249,33 @@ def after(): return counts
     assert {"raises", "returns", "gives", "nested"} <= {entry["function"] for entry in called(outcome)}
 
 
+def test_a_recursion_that_meets_the_limit_is_handled_as_ever(switched_on: Path, ask: Any) -> None:
+    """Below 3.10 an error at the limit that is swallowed leaves the next one fatal: "Cannot recover from ..."."""
+    program = """
+class Thing:
+    def __del__(self): gone.append(1)
+gone, met = [], []
+def plain(n): return plain(n + 1)
+def holds(n):
+    thing = Thing()
+    return holds(n + 1) + holds(n + 1)
+def reads(first, *rest, **named): return reads([first], first, *rest[:3], key=named)
+def swallows(n):
+    try: return swallows(n + 1)
+    except RecursionError: return n
+def caller(n): return even(n + 1)
+def even(n): return caller(n + 1)
+for function in (plain, holds, reads, swallows, caller) * 3:
+    try: function(0)
+    except RecursionError as error: met.append(function.__name__)
+    else: met.append("swallows")
+def after(): return met, len(gone) > 300
+{}["x"]
+"""
+    outcome = ask(switched_on, START + program, "snapshot")
+    assert outcome.after == [["plain", "holds", "reads", "swallows", "caller"] * 3, True]
+
+
 def test_no_code_of_the_users_runs(switched_on: Path, ask: Any) -> None:
     program = """
 ran = []
@@ -621,5 +648,7 @@ def test_arguments_that_were_rebound_are_recovered(switched_on: Path, ask: Any) 
     class_ = "class Text(str): pass\nclass Money(int): pass\n"
     found = arguments_at_stop(ask, switched_on, class_ + "settle(Money(5), float('inf'), Text('x'), 'y' * 500)")
     assert found == {"flag": "True", "rest": "()"}
+    masked = "settle(5, 1.5, 'https://shop:secret@host/', ('password=hunter2', 1))"
+    assert arguments_at_stop(ask, switched_on, masked) == {"amount": "5", "rate": "1.5", "flag": "True", "rest": "()"}
     later = "try:\n    settle(5, 1, 'a', 2)\nfinally:\n    try: settle(6, 1, 'a', 2)\n    except Exception: pass\n"
     assert arguments_at_stop(ask, switched_on, later) == {}
