@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dap_agent.errors import DapAgentError
 from dap_agent.session.paths import private_dir, state_dir
 
 if TYPE_CHECKING:
@@ -49,14 +50,20 @@ class Kept:
         """What the fix does to the files as they are now.
 
         Raises:
-            DapAgentError: they are not those that it was made and tried on.
+            DapAgentError: they are not those that it was made and tried on, or it was kept without a secret in it.
         """
         from dap_agent.fixes.edits import plan_proposal
         from dap_agent.fixes.failures import StaleFile
         from dap_agent.fixes.proposal import parse
         from dap_agent.fixes.workspace import Workspace, digest
+        from dap_agent.session.redaction import mask
 
         assert self.fix is not None, "only a fix is planned"
+        if mask() in json.dumps([self.fix["proposal"].get(part) for part in ("edits", "test")], ensure_ascii=False):
+            raise DapAgentError(
+                "The fix holds a secret, which was not kept with it, so nothing was written. Start the program again, "
+                "and have its exception investigated anew."
+            )
         for name, known in self.fix["files"].items():
             path = Path(name)
             if (digest(path.read_bytes()) if path.exists() else None) != known:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from dap_agent.control import api, jsonrpc, kept, registry, server, views
 from dap_agent.control.client import ControlClient, Refused, SessionGone
 from dap_agent.control.sharing import Sharing
+from dap_agent.errors import DapAgentError
 from dap_agent.session import redaction
 from dap_agent.session.paths import private_dir, runtime_dir
 from dap_agent.session.snapshot import Snapshot
@@ -255,6 +256,13 @@ def test_what_is_kept_is_masked(data: Any, root: Path, monkeypatch: pytest.Monke
     (kept.folder() / "other.json").write_text("{")
     assert kept.all_kept() == []
     redaction.forget_environment()
+
+
+def test_a_mask_is_never_written_to_a_file(root: Path) -> None:
+    edit = {"kind": "str_replace", "file": "a.py", "old": "1", "new": f"'{redaction.mask()}'"}
+    fix = {"files": {}, "proposal": {"title": "T", "edits": [edit], "test": {"file": "test_a.py", "source": ""}}}
+    with pytest.raises(DapAgentError, match="holds a secret"):
+        kept.Kept(root, "s", {}, {}, "", fix).plan()
 
 
 def test_the_oldest_workspaces_are_not_kept_for_ever(data: Any, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
