@@ -130,6 +130,9 @@ def remove(entry: Entry) -> None:
     for path in (folder() / (entry.id + _SUFFIX), *([Path(entry.socket)] if entry.socket else [])):
         with contextlib.suppress(OSError):
             path.unlink()
+    if entry.socket and Path(entry.socket).parent != runtime_dir():
+        with contextlib.suppress(OSError):
+            Path(entry.socket).parent.rmdir()  # made for it alone, where a path would have been too long
 
 
 def entries() -> list[Entry]:

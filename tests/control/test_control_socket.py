@@ -258,6 +258,17 @@ def test_what_is_kept_is_masked(data: Any, root: Path, monkeypatch: pytest.Monke
     redaction.forget_environment()
 
 
+def test_the_folder_of_a_killed_sessions_socket_is_swept(root: Path, tmp_path: Path) -> None:
+    place = tmp_path / "dap-agent-x"
+    place.mkdir()
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(place / "sock"))
+    entry = registry.Entry("x", "run", 1, (str(root),), "a.py", str(place / "sock"), None, "0", registry.machine())
+    registry.write(entry)
+    assert registry.sweep() == []
+    assert not place.exists()
+
+
 def test_a_mask_is_never_written_to_a_file(root: Path) -> None:
     edit = {"kind": "str_replace", "file": "a.py", "old": "1", "new": f"'{redaction.mask()}'"}
     fix = {"files": {}, "proposal": {"title": "T", "edits": [edit], "test": {"file": "test_a.py", "source": ""}}}
