@@ -165,7 +165,7 @@ class _Client:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
-        """Read and answer until it has gone; what it has begun is not waited for."""
+        """Read and answer until it has gone, and what it has asked for is done."""
         lines = jsonrpc.Lines(jsonrpc.MAX_REQUEST)
         try:
             with contextlib.suppress(ConnectionError):
@@ -173,9 +173,9 @@ class _Client:
                     for line in lines.feed(data):
                         if line.strip():
                             await self._take(line)
-                # it may have shut down its side only, and wait for its answers
-                if self._tasks:
-                    await asyncio.wait(self._tasks)
+            # it may have shut down its side only, and wait for its answers; and a fix is not left half written
+            if self._tasks:
+                await asyncio.wait(self._tasks)
         except jsonrpc.RpcError as error:
             self.send(jsonrpc.error(error))
         finally:

@@ -258,6 +258,47 @@ def test_what_is_kept_is_masked(data: Any, root: Path, monkeypatch: pytest.Monke
     redaction.forget_environment()
 
 
+async def test_what_is_asked_for_is_done_although_the_client_is_torn_away(root: Path) -> None:
+    begun, go_on, ended = asyncio.Event(), asyncio.Event(), asyncio.get_running_loop().create_future()
+
+    async def answer(name: str, params: Any) -> Any:
+        begun.set()
+        try:
+            await go_on.wait()
+        except asyncio.CancelledError:
+            ended.set_result("cancelled")
+            raise
+        ended.set_result("done")
+        return {}
+
+    async def greet() -> Any:
+        return {}
+
+    served = server.ControlServer(answer, greet)
+    await served.open("x")
+    try:
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(served.path))
+            client.sendall(jsonrpc.request(1, "initialize", {"client": "t"}) + jsonrpc.request(2, "apply", {}))
+            await begun.wait()
+            served.tell("output", {"text": "unread"})  # a socket that is closed then is reset
+        await asyncio.wait_for(_until(lambda: served._clients and not _reads(served)), 10)
+        go_on.set()
+        assert await asyncio.wait_for(ended, 10) == "done"
+    finally:
+        await served.close()
+
+
+def _reads(served: server.ControlServer) -> bool:
+    (client,) = served._clients
+    return client._reader.exception() is None
+
+
+async def _until(what: Any) -> None:
+    while not what():
+        await asyncio.sleep(0)
+
+
 def test_the_folder_of_a_killed_sessions_socket_is_swept(root: Path, tmp_path: Path) -> None:
     place = tmp_path / "dap-agent-x"
     place.mkdir()
