@@ -252,6 +252,7 @@ class CallEvents:
             return
         record.portions, record.opened = _PORTIONS, self._since
         record.thinned = True
+        record.open.clear()  # nobody tells of their ends now
         record.reads = READS_LATER
         if self._tool is None:
             return

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import sys
 import threading
 import time
 from _thread import allocate_lock, get_ident
@@ -84,10 +85,11 @@ class Call:
 
     Attributes:
         frame: identity of its frame, which may be another one's when that is gone.
+        ended: whether it has returned, and its frame's place in memory may be that of an earlier call's by now.
         plain: names of the arguments that are told exactly by their text, unless that was cut or masked.
     """
 
-    __slots__ = ("arguments", "caller", "frame", "left_with", "order", "plain", "result", "task", "thread")
+    __slots__ = ("arguments", "caller", "ended", "frame", "left_with", "order", "plain", "result", "task", "thread")
 
     def __init__(
         self, order: int, arguments: list[dict[str, Any]], caller: dict[str, Any] | None, thread: str, task: str | None
@@ -98,6 +100,7 @@ class Call:
         self.thread = thread
         self.task = task
         self.frame = 0
+        self.ended = False
         self.plain: tuple[str, ...] = ()
         self.result: dict[str, Any] | None = None
         self.left_with: str | None = None
@@ -313,6 +316,8 @@ class Memory:
     def returned(self, record: Record, frame: FrameType | None, value: Any) -> None:
         """Note what a call has returned of which the arguments were read."""
         call = record.open.pop(identity(frame), None)
+        if call is not None:
+            call.ended = _FRAMES_ON_DEMAND
         if call is None or not self.reads_values or not self._affords() or not self._lock.acquire(False):
             return
         began = clock()
@@ -343,7 +348,7 @@ class Memory:
         if record is None or record.thinned or record.forgotten:
             return {}
         call = record.newest[-1] if record.newest else record.first
-        if call is None or call.order != record.order or call.frame != identity(frame):
+        if call is None or call.ended or call.order != record.order or call.frame != identity(frame):
             return {}
         found = {}
         for pair in call.arguments:
@@ -360,6 +365,9 @@ class Memory:
     def mask_known(self, text: str) -> str:
         """*text* without the values that were met under secret names."""
         return self._secrets.mask_known(text)
+
+
+_FRAMES_ON_DEMAND = sys.version_info >= (3, 12)  # before, the profile function gets each call's, and errors as returns
 
 
 def _is_plain(value: Any) -> bool:

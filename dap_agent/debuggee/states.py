@@ -91,6 +91,18 @@ def find(told: Callable[..., int]) -> Places:
     return Places(slot, _find_depth(here.ints, 2 * slot), ours, trampolines[slot])
 
 
+def find_depth() -> int:
+    """Which int of a thread's state, as `clib.python.PyThreadState_Get` gives it, is the depth of recursion.
+
+    Raises:
+        Unfit: see `find`.
+    """
+    if sys.implementation.name != "cpython" or sys.maxsize < 2**32 or clib.python is None:
+        raise Unfit("it is no 64 bit CPython")
+    clib.python.PyThreadState_Get.restype = ctypes.c_void_p
+    return _find_depth(Word(address=clib.python.PyThreadState_Get()).ints, 2 * _STATE_WORDS)
+
+
 def _no_result() -> type:
     """The result type of a C function that gives 0 whatever happens.
 
