@@ -652,3 +652,20 @@ def test_arguments_that_were_rebound_are_recovered(switched_on: Path, ask: Any) 
     assert arguments_at_stop(ask, switched_on, masked) == {"amount": "5", "rate": "1.5", "flag": "True", "rest": "()"}
     later = "try:\n    settle(5, 1, 'a', 2)\nfinally:\n    try: settle(6, 1, 'a', 2)\n    except Exception: pass\n"
     assert arguments_at_stop(ask, switched_on, later) == {}
+
+
+def test_arguments_of_an_inner_call_that_is_over_are_not_the_outer_ones(by_default: Path, ask: Any) -> None:
+    """The outer call was not read, and its frame may be made where the inner one's was."""
+    calls = """
+import time
+def nest(amount, inner):
+    amount = [amount]
+    if inner is None: return amount
+    until = time.perf_counter() + 0.02
+    while time.perf_counter() < until: pass
+    inner()
+    return 1 / 0
+for n in range(45): nest(n, None)
+nest(1, lambda: nest(2, None))
+"""
+    assert arguments_at_stop(ask, by_default, calls).get("amount") in (None, "1")
