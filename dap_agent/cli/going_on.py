@@ -56,7 +56,9 @@ class GoingOn:
         if report.refused:
             return FrameRestart(False, f"{report.summary} Restart the program instead.", 0, "", "", "", (), {})
         trial = finding.outcome.trial
-        return await restart_innermost(program, trial.frame if trial and trial.verdict == "passes" else None)
+        if trial is None or trial.verdict != "passes":
+            return await restart_innermost(program)
+        return await restart_innermost(program, trial.frame, str((trial.value or {}).get("type", "")))
 
     def over(self, finding: "Finding", status: int, later: int) -> None:
         """The program that went on has ended.

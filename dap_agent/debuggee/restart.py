@@ -42,7 +42,13 @@ class Prepared(NamedTuple):
 
 
 def restart_frame(
-    stop: Stop, frame: int, rehearse: bool = True, limit: float = 5.0, strict: bool = False, ticket: str = ""
+    stop: Stop,
+    frame: int,
+    rehearse: bool = True,
+    limit: float = 5.0,
+    strict: bool = False,
+    expects: str = "",
+    ticket: str = "",
 ) -> Dict[str, Any]:
     """Have frame *frame* call its function again, with the code that it has now, once the program is let go on.
 
@@ -51,13 +57,14 @@ def restart_frame(
         rehearse: first in a jailed copy; without that it is only looked at whether it can be done.
         limit: seconds that the call may take in the copy.
         strict: do it only if the call returns in the copy, or fails there of what a copy may not do.
+        expects: name of the type that it is to return there; empty if nothing is known of it.
         ticket: by which the rehearsal can be interrupted from outside.
 
     Returns:
         `allowed`; `reason` (a sentence or two, empty if it is); `frame` and `function` that are restarted; `notes`
-        (sentences); and `rehearsal`: None, or `ended` (`returned`, `raised`, `refused effect`, `not reached`,
-        `timeout`, `crashed`), `summary` (a sentence), `value` (a Value or None), `error` (None or `type`, `message`),
-        `stdout`, `stderr`, `effects`, `seconds` (of the call), `took` (of it all).
+        (sentences); and `rehearsal`: None, or `ended` (`returned`, `differs`, `raised`, `refused effect`,
+        `not reached`, `timeout`, `crashed`), `summary` (a sentence), `value` (a Value or None), `error` (None or
+        `type`, `message`), `stdout`, `stderr`, `effects`, `seconds` (of the call), `took` (of it all).
     """
     forget()
     told: Dict[str, Any] = {
@@ -75,6 +82,11 @@ def restart_frame(
             ended, summary = told["rehearsal"]["ended"], told["rehearsal"]["summary"]
             if ended == "raised" and strict:
                 told["reason"] = "In the rehearsal, in a copy of the program, %s. %s" % (summary.rstrip("."), _INSTEAD)
+                return told
+            if ended == "returned" and expects and told["rehearsal"]["value"]["type"] != expects:
+                told["rehearsal"]["ended"] = "differs"
+                differs = "In the rehearsal, in a copy of the program, %s, and in its trial a value of the type %s. %s"
+                told["reason"] = differs % (summary.rstrip("."), expects, _INSTEAD)
                 return told
             if ended in ("not reached", "timeout", "crashed"):
                 told["reason"] = "%s %s" % (summary, _INSTEAD)

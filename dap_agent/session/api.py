@@ -95,7 +95,9 @@ class StoppedProgram(Protocol):
             See there; `session.trace.trace_text` makes a text of it.
         """
 
-    async def restart_frame(self, frame: int, limit: float = 5.0, *, strict: bool = False) -> "FrameRestart":
+    async def restart_frame(
+        self, frame: int, limit: float = 5.0, *, strict: bool = False, expects: str = ""
+    ) -> "FrameRestart":
         """Have a frame call its function again, with the code that it has by then, as soon as the program goes on.
 
         It is rehearsed in a copy like that of a jailed `evaluate` first.
@@ -104,6 +106,7 @@ class StoppedProgram(Protocol):
             frame: its number.
             limit: seconds for the call in the copy.
             strict: only if the call returns in the copy, or fails there of what a copy may not do.
+            expects: only if it does not return a value of another type than the one of this name.
         """
 
     async def until_over(self) -> str:

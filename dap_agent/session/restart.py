@@ -22,8 +22,8 @@ class FrameRestart:
         reason: why not, and what to do instead; empty if it does.
         frame: number of the frame that is restarted.
         function: its function.
-        ended: how the rehearsal has ended: `returned`, `raised`, `refused effect`, `not reached`, `timeout`, `crashed`;
-            empty if there was none.
+        ended: how the rehearsal has ended: `returned`, `differs` (from what was expected), `raised`, `refused effect`,
+            `not reached`, `timeout`, `crashed`; empty if there was none.
         summary: that as a sentence.
         notes: sentences on the arguments and the rehearsal.
         raw: all that the debuggee has told.
@@ -81,15 +81,16 @@ PATIENT_LIMIT = 30.0
 _MOST = 8  # frames that are tried one after the other
 
 
-async def restart_innermost(program: "StoppedProgram", first: int | None = None) -> FrameRestart:
+async def restart_innermost(program: "StoppedProgram", first: int | None = None, expects: str = "") -> FrameRestart:
     """Restart the innermost frame of the user's code that returns then, by its rehearsal.
 
     Args:
         first: number of the frame to begin with, those inside of it are left out; None: the innermost.
+        expects: name of the type that it is known to return.
 
     Returns:
         Of that one; if there is none, the refusal that tells most: the first after a rehearsal, else the first. No
-        other frame is tried after one whose rehearsal has crashed, or taken too long.
+        other frame is tried after one whose rehearsal has crashed, has taken too long, or has given something else.
 
     Raises:
         DapAgentError: the program could not be asked.
@@ -98,8 +99,9 @@ async def restart_innermost(program: "StoppedProgram", first: int | None = None)
     wanted = [number for number in numbers if first is None or number >= first]
     refused: FrameRestart | None = None
     for number in wanted[:_MOST] or [first or 0]:
-        found = await program.restart_frame(number, PATIENT_LIMIT, strict=True)
-        if found.allowed or found.ended in ("timeout", "crashed"):
+        expected = expects if number == first else ""
+        found = await program.restart_frame(number, PATIENT_LIMIT, strict=True, expects=expected)
+        if found.allowed or found.ended in ("timeout", "crashed", "differs"):
             return found
         if refused is None or (found.ended and not refused.ended):
             refused = found

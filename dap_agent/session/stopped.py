@@ -108,9 +108,11 @@ class LiveStop:
         """See `StoppedProgram.trace`."""
         return await self._run("trace", {**wanted, "timeout": timeout}, timeout + 20.0)
 
-    async def restart_frame(self, frame: int, limit: float = LIMIT, *, strict: bool = False) -> FrameRestart:
+    async def restart_frame(
+        self, frame: int, limit: float = LIMIT, *, strict: bool = False, expects: str = ""
+    ) -> FrameRestart:
         """See `StoppedProgram.restart_frame`."""
-        arguments = {"frame": frame, "limit": limit, "strict": strict}
+        arguments = {"frame": frame, "limit": limit, "strict": strict, "expects": expects}
         return FrameRestart.of(await self._run("restart_frame", arguments, limit + 20.0))
 
     async def _run(self, question: str, arguments: Mapping[str, Any], timeout: float) -> dict[str, Any]:
@@ -260,7 +262,9 @@ class PostMortem:
         """Not possible any more."""
         raise InspectionError("The process has ended: nothing can be traced in it. Use run_test to try code.")
 
-    async def restart_frame(self, frame: int, limit: float = LIMIT, *, strict: bool = False) -> FrameRestart:
+    async def restart_frame(
+        self, frame: int, limit: float = LIMIT, *, strict: bool = False, expects: str = ""
+    ) -> FrameRestart:
         """Not possible any more."""
         raise InspectionError("The process has ended: no frame of it can be restarted. Restart the program instead.")
 

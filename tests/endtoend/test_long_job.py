@@ -144,3 +144,30 @@ def test_what_crashes_in_the_rehearsal_is_not_done_in_the_program(all_interprete
     assert (continued["allowed"], continued["rehearsal"]) == (False, "crashed"), err
     assert "it crashed (SIGSEGV). Restart the program instead." in continued["reason"]
     assert status == exit_status.FIXED and report["rerun"]["passed"] and job.computed == 2, err
+
+
+def test_what_differs_from_the_trial_in_the_rehearsal_is_not_done_in_the_program(all_interpreters, job):
+    """The trial calls the function as things are at the stop; the restart comes after the `finally` of what failed."""
+    text = JOB.replace(
+        """    return row["total"] / row["count"]
+""",
+        """    global digits
+    try:
+        return round(row["total"] / row["count"], digits)
+    finally:
+        digits = digits if row["count"] else None
+
+
+digits = 1
+""",
+    )
+    last = "def last(rows):\n    return [mean(row) for row in rows][0]\n"
+    text = text.replace("def main():", last + "\n\ndef main():").replace("*report(rows)", "last(rows)")
+    fixed = last.replace("in rows]", 'in rows if row["count"]]')
+    tested = "import job\n\n\ndef test_rows():\n    rows = [{'total': 0, 'count': 0}, {'total': 1, 'count': 1}]\n"
+    tested += "    assert job.last(rows) == 1\n"
+    status, _, err, report = job.run(all_interpreters["3.12"], turns("last", fixed, tested), job=text)
+    continued = report["continued"]
+    assert (continued["allowed"], continued["rehearsal"]) == (False, "differs"), err
+    assert "last returned 4, and in its trial a value of the type float. Restart the program" in continued["reason"]
+    assert status == exit_status.FIXED and report["rerun"]["passed"] and job.computed == 2, err
