@@ -26,6 +26,10 @@ _MODULES = {"re", "datetime", "_pydatetime", "decimal", "_decimal", "_pydecimal"
 _FUNCTIONS = {("logging", "getLogger"), ("os", "getenv"), ("os", "fspath"), ("json", "loads"), ("copy", "deepcopy")}
 _VALUES = (str, bytes, tuple, frozenset, int, float, complex)
 _READING = {"get", "items", "keys", "values", "copy"}
+_CALLING = {"map": 0, "filter": 0, "reduce": 0, "starmap": 0, "takewhile": 0, "dropwhile": 0, "filterfalse": 0,
+            "call": 0, "accumulate": 1, "groupby": 1, "sub": 1, "subn": 1}  # fmt: skip
+"""Of those without effects the ones that call a function which they are given: which argument it is."""
+_CALLED = ("key", "func", "repl")  # keywords for such functions
 
 
 class Binding:
@@ -119,10 +123,25 @@ def effect_of(expression: Any, resolve: Callable[[str], Any]) -> str:
         node = waiting.pop()
         if isinstance(node, (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)):
             return "an await, a yield or a walrus"
-        if isinstance(node, ast.Call) and not _is_pure(node.func, resolve):
-            return "calling %s" % _written(node.func)
+        if isinstance(node, ast.Call):
+            if not _is_pure(node.func, resolve):
+                return "calling %s" % _written(node.func)
+            for given in _called_by(node, resolve):
+                if isinstance(given, ast.Lambda):
+                    waiting.append(given.body)
+                elif isinstance(given, (ast.Name, ast.Attribute)) and not _is_pure(given, resolve):
+                    return "calling %s" % _written(given)
         waiting += [each for each in ast.iter_child_nodes(node) if not isinstance(node, ast.Lambda)]
     return ""
+
+
+def _called_by(call: Any, resolve: Callable[[str], Any]) -> List[Any]:
+    """The arguments of a call that it calls in its turn."""
+    given = [each.value for each in call.keywords if each.arg in _CALLED]
+    place = _CALLING.get(getattr(_value(call.func, resolve), "__name__", ""), len(call.args))
+    given += call.args[place : place + 1]
+    found = [(each, _value(each, resolve)) for each in given]
+    return [each for each, value in found if value is reading.MISSING or callable(value)]
 
 
 def _written(node: Any) -> str:

@@ -159,6 +159,41 @@ def test_a_failure_midway_takes_everything_back(every_python: Path, folder: Path
     ]
 
 
+HANDED = """
+import functools, re
+log = []
+class Shop:
+    def add(self, name):
+        log.append(name)
+        return name
+shop, BLANK, LIMIT = Shop(), "", 3
+def seen(name, *_):
+    log.append(name)
+    return str(name)
+A = list(map(seen, ["a"]))
+B = sorted(["a"], key=seen)
+C = [*map(lambda name: seen(name), ["a"])]
+D = functools.reduce(seen, ["a", "b"])
+E = list(map(shop.add, ["a"]))
+F = re.sub("a", seen, "a")
+G = [*map(str.upper, ["a"]), *map(lambda text: text * 2, ["a"])]
+H = re.sub("a", BLANK, "a"), max(LIMIT, 1), sorted(["a"], key=len)
+"""
+
+
+def test_what_is_handed_to_map_and_its_like_is_a_call_too(python: Path, folder: Path) -> None:
+    new = HANDED.replace('["a"', '["c", "a"').replace(', "a")', ', "ab")')
+    case = {"old": HANDED, "new": new, "before": "del m.log[:]", "then": ["m.log", "m.G", "m.H"]}
+    (found,) = run(python, folder, [case])
+    assert found["values"] == {
+        "m.log": "[]",
+        "m.G": "['C', 'A', 'cc', 'aa']",
+        "m.H": "('b', 3, ['c', 'a'])",
+    }
+    refused = {name for name, told in found["told"].items() if told.startswith("refused: its value comes of calling ")}
+    assert refused == set("ABCDEF")
+
+
 STUCK = """
 class Meta(type):
     def __setattr__(cls, name, value):
