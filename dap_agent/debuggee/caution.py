@@ -30,6 +30,9 @@ _CALLING = {"map": 0, "filter": 0, "reduce": 0, "starmap": 0, "takewhile": 0, "d
             "call": 0, "accumulate": 1, "groupby": 1, "sub": 1, "subn": 1}  # fmt: skip
 """Of those without effects the ones that call a function which they are given: which argument it is."""
 _CALLED = ("key", "func", "repl")  # keywords for such functions
+_ACTING = {"chmod", "copy", "copy_into", "hardlink_to", "lchmod", "link_to", "mkdir", "move", "move_into", "open",
+           "rename", "replace", "rmdir", "symlink_to", "touch", "unlink", "write_bytes", "write_text"}  # fmt: skip
+"""Methods of paths."""
 
 
 class Binding:
@@ -138,7 +141,10 @@ def effect_of(expression: Any, resolve: Callable[[str], Any]) -> str:
 def _called_by(call: Any, resolve: Callable[[str], Any]) -> List[Any]:
     """The arguments of a call that it calls in its turn."""
     given = [each.value for each in call.keywords if each.arg in _CALLED]
-    place = _CALLING.get(getattr(_value(call.func, resolve), "__name__", ""), len(call.args))
+    named = _value(call.func, resolve)
+    place = _CALLING.get(getattr(named, "__name__", ""), len(call.args))
+    if named is reading.MISSING and getattr(call.func, "attr", "") in ("sub", "subn"):  # of a pattern
+        place = 0
     given += call.args[place : place + 1]
     found = [(each, _value(each, resolve)) for each in given]
     return [each for each, value in found if value is reading.MISSING or callable(value)]
@@ -175,7 +181,8 @@ def _is_pure(called: Any, resolve: Callable[[str], Any]) -> bool:
             return False
         owner = _value(called.value, resolve)
         if owner is reading.MISSING:  # a method of what a call without effects gives: `" ".join(x).strip()`
-            return isinstance(called.value, ast.Call) and _is_pure(called.value.func, resolve)
+            made = called.value
+            return isinstance(made, ast.Call) and _is_pure(made.func, resolve) and not _acts(called, resolve)
         if type(owner) in _VALUES or (type(owner) is dict and called.attr in _READING):
             return True
         if issubclass(type(owner), type):
@@ -191,6 +198,20 @@ def _is_pure(called: Any, resolve: Callable[[str], Any]) -> bool:
     if module == "builtins":
         return name in _BUILTINS
     return module in _MODULES or (module, name) in _FUNCTIONS
+
+
+def _acts(method: Any, resolve: Callable[[str], Any]) -> bool:
+    """Whether a method of what a chain of calls gives may have effects: the user's own may, and some of paths do."""
+    made = method.value
+    while isinstance(made.func, ast.Attribute) and isinstance(made.func.value, ast.Call):
+        made = made.func.value
+    found = _value(made.func, resolve)
+    module = reading.module(found) if issubclass(type(found), type) else getattr(found, "__module__", "")
+    if module == "logging":
+        return bool(method.attr != "getChild")
+    if found is not reading.MISSING and module not in _MODULES and module not in ("builtins", "json", "os", "copy"):
+        return True
+    return method.attr in _ACTING and str(module).startswith("pathlib")
 
 
 def _is_record(cls: type) -> bool:

@@ -160,7 +160,9 @@ def test_a_failure_midway_takes_everything_back(every_python: Path, folder: Path
 
 
 HANDED = """
-import functools, re
+import dataclasses, functools, logging, pathlib, re, tempfile
+TMP = tempfile.gettempdir() + "/never-there-" + str(id(re))
+pathlib.Path(TMP).mkdir()
 log = []
 class Shop:
     def add(self, name):
@@ -176,22 +178,42 @@ C = [*map(lambda name: seen(name), ["a"])]
 D = functools.reduce(seen, ["a", "b"])
 E = list(map(shop.add, ["a"]))
 F = re.sub("a", seen, "a")
+@dataclasses.dataclass
+class Mark:
+    name: str
+    def set(self):
+        log.append(self.name)
+I = Mark("a").set()
+J = pathlib.Path(TMP, "a").touch()
+K = pathlib.Path(TMP, "a").with_suffix(".x").write_text("a")
+L = logging.getLogger("shop").setLevel(len("a"))
+M = re.compile("a").sub(seen, "a")
+N = pathlib.Path("a").with_suffix(".y").as_posix(), ",".join(["a"]).strip(), logging.getLogger("a").getChild("b").name
 G = [*map(str.upper, ["a"]), *map(lambda text: text * 2, ["a"])]
 H = re.sub("a", BLANK, "a"), max(LIMIT, 1), sorted(["a"], key=len)
 """
 
 
-def test_what_is_handed_to_map_and_its_like_is_a_call_too(python: Path, folder: Path) -> None:
-    new = HANDED.replace('["a"', '["c", "a"').replace(', "a")', ', "ab")')
-    case = {"old": HANDED, "new": new, "before": "del m.log[:]", "then": ["m.log", "m.G", "m.H"]}
+def test_no_call_by_another_or_on_what_another_gives_is_made_twice(python: Path, folder: Path) -> None:
+    new = HANDED.replace('["a"', '["c", "a"').replace(', "a")', ', "ab")').replace('("a")', '("abc")')
+    before = (
+        "import pathlib, shutil\ndel m.log[:]\nfor each in pathlib.Path(m.TMP).iterdir(): each.unlink()\n"
+        "there = lambda: [each.name for each in pathlib.Path(m.TMP).iterdir()]"
+    )
+    then = ["m.log", "there()", "m.logging.getLogger('shop').level", "m.G", "m.H", "m.N", "shutil.rmtree(m.TMP)"]
+    case = {"old": HANDED, "new": new, "before": before, "then": then}
     (found,) = run(python, folder, [case])
     assert found["values"] == {
         "m.log": "[]",
+        "there()": "[]",
+        "m.logging.getLogger('shop').level": "1",
+        "shutil.rmtree(m.TMP)": "None",
+        "m.N": "('abc.y', 'c,a', 'abc.b')",
         "m.G": "['C', 'A', 'cc', 'aa']",
         "m.H": "('b', 3, ['c', 'a'])",
     }
     refused = {name for name, told in found["told"].items() if told.startswith("refused: its value comes of calling ")}
-    assert refused == set("ABCDEF")
+    assert refused == set("ABCDEFIJKLM")
 
 
 STUCK = """
