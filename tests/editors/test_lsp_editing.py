@@ -12,8 +12,11 @@ from typing import Any
 import pytest
 from lsprotocol import types as lsp
 
-from dap_agent.control.client import SessionGone
+from dap_agent.control import kept, registry
+from dap_agent.control.client import Refused, SessionGone
 from dap_agent.editors.lsp import editing
+from dap_agent.editors.lsp import server as server_of_editors
+from dap_agent.editors.lsp import sessions as sessions_of_editors
 from dap_agent.editors.lsp.editing import Editing
 from dap_agent.editors.lsp.server import Server
 from dap_agent.editors.lsp.sessions import Sessions
@@ -286,6 +289,103 @@ async def test_an_explanation_may_be_there_before_the_answer_to_the_request(make
         server._progress(session, end)
     await asyncio.wait_for(shown.wait(), 10)
     await server.close()
+
+
+async def test_a_failure_after_the_user_has_saved_is_told(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    w, told = make(), asyncio.Event()
+
+    def mark(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    def say(text: str, *, error: bool = False) -> None:
+        w.hand.said.append(text)
+        if error:
+            told.set()
+
+    monkeypatch.setattr(editing.kept, "mark", mark)
+    w.hand.type(w.one, OLD)
+    w.hand.say, w.hand.refuses = say, "applied"
+    assert not (await w.editing.apply(w.session, "nothing"))["saved"]
+    Path(w.one).write_text(w.hand.buffers[w.one])
+    w.hand.wake()
+    await asyncio.wait_for(told.wait(), 10)
+    assert "No space left" in w.hand.said[-1]
+    await w.editing.close()
+
+
+async def test_what_follows_from_the_saving_is_not_cut_off_by_what_is_done_next(make: Any) -> None:
+    w, begun, goes_on, noted = make(), asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def ask(session: Session, method: str, **params: Any) -> dict[str, Any]:
+        if params.get("written"):
+            begun.set()
+            await goes_on.wait()
+            noted.set()
+        return {}
+
+    w.hand.ask = ask
+    w.hand.type(w.one, OLD)
+    assert not (await w.editing.apply(w.session, "nothing"))["saved"]
+    Path(w.one).write_text(w.hand.buffers[w.one])
+    w.hand.wake()
+    await asyncio.wait_for(begun.wait(), 10)
+    await w.editing.undo(w.done)
+    goes_on.set()
+    await asyncio.wait_for(noted.wait(), 10)
+    await w.editing.close()
+
+
+async def test_an_editor_that_never_answers_is_not_waited_for(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_of_editors, "PATIENCE", 0.05)
+    w, asked = make(), []
+
+    def never(*args: Any) -> Any:
+        asked.append(asyncio.get_running_loop().create_future())
+        return asked[-1]
+
+    capabilities = lsp.ClientCapabilities(experimental={"dapAgent": {"save": True}})
+    server = Server(
+        SimpleNamespace(  # type: ignore[arg-type]
+            client_capabilities=capabilities,
+            protocol=SimpleNamespace(send_request_async=never),
+            workspace=SimpleNamespace(text_documents={}),
+            workspace_apply_edit_async=never,
+        )
+    )
+    monkeypatch.setattr(server, "_edit", lambda *_, **__: lsp.WorkspaceEdit())
+    await asyncio.wait_for(server.edit({w.one: NEW}, "A fix"), 10)
+    assert not await asyncio.wait_for(server.save([w.one]), 10)
+    assert [future.cancelled() for future in asked] == [False, False]  # a late answer finds them
+    await server.close()
+
+
+async def test_a_session_that_lets_nobody_in_is_forgotten_with_its_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = SimpleNamespace(id="s", within=lambda folders: True)
+    there = [entry]
+    monkeypatch.setattr(registry, "entries", lambda: list(there))
+    monkeypatch.setattr(kept, "all_kept", list)
+    closed = asyncio.Event()
+
+    class Client:
+        def __init__(self, *_: Any) -> None:
+            pass
+
+        async def connect(self, _: str) -> dict[str, Any]:
+            raise Refused("No.")
+
+        async def close(self) -> None:
+            closed.set()
+
+    monkeypatch.setattr(sessions_of_editors, "ControlClient", Client)
+    sessions = Sessions(tuple, lambda: None, lambda *_: None, lambda *_: None)
+    await sessions._look()
+    await asyncio.wait_for(closed.wait(), 10)
+    await sessions._look()
+    assert [*sessions._followed] == ["s"]  # not tried again
+    there.clear()
+    await sessions._look()
+    assert not sessions._followed
+    await sessions.close()
 
 
 async def test_a_session_may_end_while_others_are_let_go() -> None:

@@ -57,13 +57,16 @@ class Editing:
         self._sessions = sessions
         self._lock = asyncio.Lock()
         self._waiting: asyncio.Task[None] | None = None  # for the user to save
+        self._following: set[asyncio.Task[None]] = set()  # the program and the tests get what was saved
         self.awaited: tuple[str, ...] = ()
 
     async def close(self) -> None:
         """Wait for nothing any more."""
-        if self._waiting is not None:
-            self._waiting.cancel()
-            await asyncio.wait({self._waiting})
+        tasks = {*self._following, *({self._waiting} if self._waiting is not None else ())}
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
 
     async def apply(self, session: Session, then: Then, *, edited: bool = False) -> dict[str, Any]:
         """Put a session's fix in.
@@ -179,10 +182,18 @@ class Editing:
             afterwards.close()
             raise
         self.awaited = ()
+        # of its own: what is applied or taken back next ends the waiting, not half of what follows from the saving
+        task = asyncio.get_running_loop().create_task(self._follow(afterwards))
+        self._following.add(task)
+        task.add_done_callback(self._following.discard)
+
+    async def _follow(self, afterwards: Coroutine[Any, Any, None]) -> None:
         try:
             await afterwards
         except DapAgentError as error:
             self._editor.say(error.message, error=True)
+        except OSError as error:
+            self._editor.say(f"What was saved is not all that belongs to the fix: {error}.", error=True)
 
     async def _unsaved(self, paths: Sequence[str]) -> list[str]:
         def differs(path: str) -> bool:

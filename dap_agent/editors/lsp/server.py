@@ -13,13 +13,14 @@ from pygls.uris import from_fs_path, to_fs_path
 
 from dap_agent.control import failure
 from dap_agent.editors.lsp import offers, reports
-from dap_agent.editors.lsp.editing import Editing, Then, read
+from dap_agent.editors.lsp.editing import PATIENCE, Editing, Then, read
 from dap_agent.editors.lsp.offers import Document
 from dap_agent.editors.lsp.progress import Shown
 from dap_agent.editors.lsp.sessions import Sessions
 from dap_agent.editors.lsp.state import Session, real
 from dap_agent.editors.lsp.workspace_edits import Label, build
 from dap_agent.errors import DapAgentError
+from dap_agent.proxy.patience import within
 
 SAVE = "dapAgent/save"
 """Request to a client that has `experimental.dapAgent.save`: save the files of `uris`."""
@@ -259,7 +260,9 @@ class Server:
         edit = self._edit(texts, label, confirm=False, proved=True)
         if edit is None:
             return  # the buffers hold it by now, or are closed
-        await self._server.workspace_apply_edit_async(lsp.ApplyWorkspaceEditParams(edit=edit, label=label))
+        asked = self._server.workspace_apply_edit_async(lsp.ApplyWorkspaceEditParams(edit=edit, label=label))
+        with contextlib.suppress(asyncio.TimeoutError):  # whether it was done is seen from the buffers
+            await within(asyncio.shield(asked), PATIENCE)  # shielded: pygls may still get the answer
 
     def changed(self) -> asyncio.Event:
         """See `Editor`."""
@@ -273,7 +276,8 @@ class Server:
             return False
         uris = [uri for path in paths if (uri := self._uri(path)) is not None]
         try:
-            await self._server.protocol.send_request_async(SAVE, {"uris": uris})
+            asked = self._server.protocol.send_request_async(SAVE, {"uris": uris})
+            await within(asyncio.shield(asked), PATIENCE)
         except Exception:  # noqa: BLE001 - whatever the client answers: whether it has saved is seen from the files
             return False
         return True

@@ -150,9 +150,12 @@ class Sessions:
             return
         folders = tuple(self._folders())
         for entry in entries:
-            followed = self._followed.get(entry.id)
-            if followed is None and (not folders or entry.within(folders)):
+            if entry.id not in self._followed and (not folders or entry.within(folders)):
                 self._follow(entry)
+        there = {entry.id for entry in entries}
+        for followed in tuple(self._followed.values()):
+            if followed.refused and followed.entry.id not in there:  # without a connection nothing else tells of it
+                self.dropped(followed.entry)
         before = {key: found for key, (found, _) in self._kept.items()}
         now = {str(one.root): one for one in over if not folders or _within(one.root, folders)}
         anew, self._saved = self._saved, False
@@ -203,6 +206,7 @@ class _Followed:
     def __init__(self, entry: registry.Entry, sessions: Sessions) -> None:
         self.entry = entry
         self.session: Session | None = None
+        self.refused = False
         self._sessions = sessions
         self.client = ControlClient(entry, self._heard, lambda: sessions.dropped(entry))
 
@@ -224,6 +228,7 @@ class _Followed:
             await self.client.close()
             self._sessions.dropped(self.entry)
         except Refused:
+            self.refused = True
             await self.client.close()  # it lets nobody in: it is not tried again
 
     def _heard(self, method: str, params: dict[str, Any]) -> None:
