@@ -34,7 +34,7 @@ export function activate(context: vscode.ExtensionContext): void {
     vscode.debug.registerDebugConfigurationProvider(OWN_TYPE, adapters.forOwn),
     vscode.debug.registerDebugAdapterDescriptorFactory(OWN_TYPE, adapters),
     new Commands(sessions, documents, installer, keys, log).register(),
-    registerTools(sessions),
+    registerTools(sessions, log),
     new McpServers(finder, String(context.extension.packageJSON.version)),
     vscode.workspace.onDidChangeConfiguration((event) => {
       if (event.affectsConfiguration("dapAgent.path")) {

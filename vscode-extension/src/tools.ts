@@ -21,7 +21,7 @@ interface Named {
   readonly value: { readonly text: string };
 }
 
-export function registerTools(sessions: Sessions): vscode.Disposable {
+export function registerTools(sessions: Sessions, log: vscode.LogOutputChannel): vscode.Disposable {
   const session = (): Session => {
     const found = sessions.current;
     if (found === undefined || found.ended) {
@@ -61,7 +61,7 @@ export function registerTools(sessions: Sessions): vscode.Disposable {
       async ({ instructions }, token) => {
         const one = session();
         await one.request("autodebug", instructions ? { instructions } : {});
-        return ended(sessions, one, token);
+        return ended(sessions, one, token, log);
       },
       "Looking for a proven fix",
       () => "dap-agent investigates with the model that is set up for it. Nothing is written to your files.",
@@ -91,7 +91,7 @@ function brief({ reason, exception, frames }: Snapshot): object {
 }
 
 /** Waits for the end of the investigation that runs; ends it if the caller gives up. */
-function ended(sessions: Sessions, session: Session, token: vscode.CancellationToken): Promise<object> {
+function ended(sessions: Sessions, session: Session, token: vscode.CancellationToken, log: vscode.LogOutputChannel): Promise<object> {
   return new Promise((resolve) => {
     const subscriptions = vscode.Disposable.from(
       sessions.onDidChange((change) => {
@@ -106,7 +106,10 @@ function ended(sessions: Sessions, session: Session, token: vscode.CancellationT
           ...(proposal === undefined ? {} : { proposal, next: "The user can preview and apply it." }),
         });
       }),
-      token.onCancellationRequested(() => void session.request("cancel")),
+      token.onCancellationRequested(() => {
+        // the session may be over by now: then there is nothing to end
+        session.request("cancel").catch((error: unknown) => log.warn(`cancel: ${error instanceof Error ? error.message : String(error)}`));
+      }),
     );
   });
 }
