@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from dap_agent.control import jsonrpc, requests
 from dap_agent.control.requests import Request
+from dap_agent.session.redaction import mask_snapshot
 
 if TYPE_CHECKING:
     from dap_agent.control.sharing import Sharing
@@ -137,7 +138,8 @@ async def _status(sharing: "Sharing", _: Mapping[str, Any]) -> Mapping[str, Any]
 
 
 async def _snapshot(sharing: "Sharing", _: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {"snapshot": sharing.assistant.snapshot().data, "stop": sharing.stop}
+    snapshot = await asyncio.to_thread(mask_snapshot, sharing.assistant.snapshot().data)
+    return {"snapshot": snapshot, "stop": sharing.stop}
 
 
 async def _explain(sharing: "Sharing", _: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -19,6 +19,7 @@ from dap_agent.control.watching import Texts, text_of
 from dap_agent.control.work import Configuration, Listener, Task, Work
 from dap_agent.errors import DapAgentError
 from dap_agent.session.api import StopOver
+from dap_agent.session.redaction import mask_text
 
 if TYPE_CHECKING:
     from dap_agent.agent.outcome import Outcome
@@ -402,7 +403,7 @@ class Assistant:
         async with self._files:
             root = self._proposed.workspace.root if self._proposed is not None else await self._root()
             undone = await asyncio.to_thread(changes.take_back, root)
-            if self._proposed is not None:
+            if self._proposed is not None and self._proposed.title == undone.label:
                 self._proposed.applied = ()
         await self._give(await asyncio.to_thread(self._taken_back, undone))
         self.history.add("undo", undone.label)
@@ -453,11 +454,12 @@ class Assistant:
 
     async def status(self) -> dict[str, Any]:
         """What goes on, as JSON (`schemas/messages.schema.json`)."""
+        model = (await self._configure()).model  # first: while this takes its time, the rest changes
         last, proposed, work = self._guest.last, self._proposed, self._work
         return {
             "program": self._guest.state,
-            "exception": last.headline if last is not None else None,
-            "model": (await self._configure()).model,
+            "exception": mask_text(last.headline) if last is not None else None,
+            "model": model,
             "working": {"id": work.id, "task": work.task} if work is not None else None,
             "proposal": (
                 {"id": proposed.id, "title": proposed.title, "applied": bool(proposed.applied)}

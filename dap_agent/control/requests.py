@@ -9,6 +9,7 @@ from typing import Any
 from dap_agent.control.assistant import Assistant
 from dap_agent.errors import DapAgentError
 from dap_agent.proxy.console import CUSTOM
+from dap_agent.session.redaction import mask_snapshot
 
 PREFIX = CUSTOM
 
@@ -133,7 +134,7 @@ async def _status(assistant: Assistant, _: Mapping[str, Any]) -> dict[str, Any]:
 
 
 async def _snapshot(assistant: Assistant, _: Mapping[str, Any]) -> dict[str, Any]:
-    return {"snapshot": assistant.snapshot().data}
+    return {"snapshot": await asyncio.to_thread(mask_snapshot, assistant.snapshot().data)}
 
 
 async def _autodebug(assistant: Assistant, arguments: Mapping[str, Any]) -> dict[str, Any]:

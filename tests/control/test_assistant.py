@@ -9,6 +9,9 @@ import pytest
 
 from dap_agent.control import assistant as module
 from dap_agent.errors import DapAgentError
+from dap_agent.fixes import applying
+from dap_agent.fixes.edits import plan
+from dap_agent.fixes.proposal import WriteFile
 from dap_agent.models.base import ModelError
 
 
@@ -40,6 +43,22 @@ async def test_from_a_crash_to_a_fix_that_is_applied_and_taken_back(world: Any, 
     kinds = [record["kind"] for record in ends_of(work)]
     assert kinds.count("applied") == 2
     assert kinds.index("end") < kinds.index("applied")
+
+
+async def test_what_is_taken_back_may_be_the_fix_of_another(world: Any, model: Any, data: Any) -> None:
+    w = world()
+    w.guest.stops(data)
+    w.turns(model.calls(model.fix()))
+    work = await w.assistant.autodebug()
+    await w.over()
+    await w.assistant.apply()
+    other = plan(work.workspace, [WriteFile("notes.py", "NOTE = 1\n")])
+    applying.apply(work.workspace, other, label="A note")
+    assert (await w.assistant.undo()).label == "A note"
+    assert work.applied and (await w.assistant.status())["proposal"]["applied"]
+    assert (await w.assistant.undo()).label == work.title
+    assert not work.applied
+    await w.assistant.close()
 
 
 async def test_an_unproved_fix_is_only_written_by_name(world: Any, model: Any, data: Any) -> None:
