@@ -24,7 +24,8 @@ def test_a_recorded_session_plays_as_it_was(tmp_path):
             await client.to_end()
         with open(tmp_path / "log", encoding="utf-8") as file:
             log = [json.loads(line) for line in file]
-        assert [line["message"] for line in log if line["from"] == "adapter" and "message" in line] == client.log
+        told = [line["message"] for line in log if line["from"] == "adapter" and "message" in line]
+        assert told[: len(client.log)] == client.log  # what comes after the client has left is only recorded
         lines = list(neutral([log], client="a double", folder=str(tmp_path)))
         assert str(tmp_path) not in json.dumps(lines)
         asked = [line for line in lines if line.get("request") == "scopes"]
