@@ -159,7 +159,15 @@ class Reloading:
         texts = (each.text(path) for each in self._folders)
         return next((text for text in texts if text is not None), None)
 
-    def _saved(self, texts: Texts) -> None:
+    def _saved(self, texts: Texts, unreadable: list[str]) -> None:
+        if unreadable and self._mode() == "auto" and self._program.alive:
+            files = ", ".join(Path(path).name for path in unreadable)
+            self.told(
+                Given(
+                    problem=f"{files} cannot be read as a Python file in its encoding (UTF-8, if its first two lines "
+                    "do not name another), so the program keeps its old code. Save it in that encoding."
+                )
+            )
         self._keeps(texts)
         task = asyncio.get_running_loop().create_task(self._put_saved(texts))
         self._tasks.add(task)

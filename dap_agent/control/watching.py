@@ -30,7 +30,7 @@ Stamp = tuple[int, int, int]
 Texts = Mapping[str, tuple[str | None, str]]
 """Absolute path -> old text (None: there was no file, or it is not known) and new text."""
 
-OnSaved = Callable[[Texts], None]
+OnSaved = Callable[[Texts, list[str]], None]
 
 _folders: dict[tuple[asyncio.AbstractEventLoop, Path], "Folder"] = {}
 
@@ -66,6 +66,7 @@ class Folder:
         self._over = False
         self._kept: dict[str, bytes] = {}  # path -> the text that was seen last, packed
         self._listeners: list[OnSaved] = []
+        self._unreadable: list[str] = []  # saved since the last look, and no text of a Python file
         self._stamps: dict[str, Stamp] = {}
         self._unsteady: dict[str, Stamp] = {}
         self._task: asyncio.Task[None] | None = None
@@ -115,8 +116,9 @@ class Folder:
             saved = await asyncio.to_thread(self._look)
             for path, (_, text) in saved.items():
                 self._keep(path, text)
-            for listener in tuple(self._listeners) if saved else ():
-                listener(saved)
+            unreadable, self._unreadable = self._unreadable, []
+            for listener in tuple(self._listeners) if saved or unreadable else ():
+                listener(saved, unreadable)
 
     def _walk(self) -> None:
         """Find files; those that are new count as never changed."""
@@ -151,7 +153,9 @@ class Folder:
                 del self._unsteady[path]
                 self._stamps[path] = stamp
                 text, before = text_of(path), self.text(path)
-                if text is not None and text != before:
+                if text is None:
+                    self._unreadable.append(path)
+                elif text != before:
                     saved[path] = before, text
         return saved
 

@@ -78,6 +78,28 @@ def test_saved_files_are_compared_with_what_the_program_has(tmp_path: Path) -> N
     run(scenario)
 
 
+def test_a_saved_file_that_is_no_text_in_its_encoding_is_told(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        path = tmp_path / "a.py"
+        path.write_text("one")
+        program, told = Program(), []
+        reloading = Reloading(program, lambda: "auto")
+        ready = asyncio.Event()
+        reloading.told = lambda given: (told.append(given.text()), ready.set())
+        reloading.watch([tmp_path])
+        while reloading._folders[0].text(str(path)) != "one":
+            await asyncio.sleep(0.01)  # polling, as above
+        path.write_bytes("name = 'M\u00fcller'".encode("latin-1"))
+        await wait(ready)
+        path.write_bytes("# coding: latin-1\nname = 'M\u00fcller'".encode("latin-1"))
+        await wait(ready)
+        await reloading.close()
+        assert "a.py cannot be read as a Python file in its encoding" in told[0] and len(told) == 2
+        assert program.given == [("a.py", "one", "# coding: latin-1\nname = 'M\u00fcller'")]
+
+    run(scenario)
+
+
 def test_what_is_saved_and_not_put_in_is_compared_with_what_the_program_has_when_the_user_says_so(
     tmp_path: Path,
 ) -> None:
