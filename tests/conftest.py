@@ -113,7 +113,7 @@ def _no_bombs_beside_others(request: pytest.FixtureRequest) -> Iterator[None]:
     if "PYTEST_XDIST_WORKER" not in os.environ:
         yield
         return
-    name = "dap-agent-tests-%d-%s" % (os.getuid(), os.environ["PYTEST_XDIST_TESTRUNUID"])
+    name = f"pytest-{os.getuid()}-{os.environ['PYTEST_XDIST_TESTRUNUID']}.lock"
     with open(os.path.join(tempfile.gettempdir(), name), "w", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX if request.path.name == "test_jail_attacks.py" else fcntl.LOCK_SH)
         yield
