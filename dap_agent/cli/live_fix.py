@@ -35,18 +35,11 @@ def is_server(snapshot: "Snapshot") -> bool:
 
 def changed(finding: "Finding") -> "list[Changed]":
     """The Python files of a fix, for the live program."""
-    from dap_agent.control.watching import decoded
+    from dap_agent.control.changes import python_texts
     from dap_agent.session.reload import Changed
 
-    changes = finding.outcome.changes
-    assert changes is not None, "it proposes"
-    found = []
-    for change in changes.files:
-        new = decoded(change.new)
-        if new is not None and change.path.suffix in (".py", ".pyw"):
-            old = None if change.old is None else decoded(change.old)
-            found.append(Changed(str(change.path), old, new))
-    return found
+    assert finding.outcome.changes is not None, "it proposes"
+    return [Changed(path, old, new) for path, (old, new) in python_texts(finding.outcome.changes).items()]
 
 
 class LiveFix:

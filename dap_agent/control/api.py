@@ -5,12 +5,11 @@ rest.
 """
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dap_agent.control import jsonrpc, requests
-from dap_agent.control.requests import Request
+from dap_agent.control.requests import BY_NAME, Request
 from dap_agent.session.redaction import mask_snapshot
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ METHODS = (
         {"client": "my-script"},
     ),
     Request("status", "What goes on in this session; the notification `state` has the same.", {}),
-    Request("snapshot", "The snapshot of the newest exception stop.", {}),
+    BY_NAME["snapshot"],
     Request(
         "autodebug",
         "Begin to look for a fix.",
@@ -46,7 +45,7 @@ METHODS = (
         {"text": "Where does this value come from?"},
     ),
     Request("explain", "Begin to explain the exception.", {}),
-    Request("cancel", "End the investigation that runs.", {}),
+    BY_NAME["cancel"],
     Request(
         "apply",
         "Write the newest fix to the files, and put it into the live program where that is possible.",
@@ -60,13 +59,8 @@ METHODS = (
         ("proposal", "written"),
         {"proposal": "1a2b3c4d", "written": True},
     ),
-    Request("undo", "Take back the last fix that was applied in the workspace.", {}),
-    Request(
-        "reload",
-        "Put what files hold now into the live program.",
-        {"files": {"type": "array", "items": _TEXT, "description": "absolute paths; default: all that have changed"}},
-        example={"files": ["/work/shop/orders.py"]},
-    ),
+    BY_NAME["undo"],
+    BY_NAME["reload"],
     Request("restart", "Start the program again, with what the files hold now.", {}),
     Request(
         "restartFrame",
@@ -122,15 +116,9 @@ async def answer(sharing: "Sharing", name: str, params: Mapping[str, Any]) -> Ma
 
 
 def _check(method: Request, params: Mapping[str, Any]) -> None:
-    from dap_agent.agent.tools import problems_of
-
-    problems = problems_of(method.schema, params)
-    if problems:
-        right = json.dumps(dict(method.example or {}))
-        raise jsonrpc.RpcError(
-            jsonrpc.INVALID_PARAMS,
-            f"Wrong parameters for {method.name}: {'; '.join(problems[:5])}. Right are, for example: {right}",
-        )
+    wrong = method.wrong(params)
+    if wrong:
+        raise jsonrpc.RpcError(jsonrpc.INVALID_PARAMS, f"Wrong parameters for {method.name}: {wrong}")
 
 
 async def _status(sharing: "Sharing", _: Mapping[str, Any]) -> Mapping[str, Any]:

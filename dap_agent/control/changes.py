@@ -49,10 +49,15 @@ def names(work: Work) -> tuple[str, ...]:
 
 
 def texts(work: Work) -> Texts:
-    """The Python files of a work's fix with their texts before and after it, by absolute path."""
+    """`python_texts` of a work's fix."""
     assert work.outcome is not None and work.outcome.changes is not None, "it proposes"
+    return python_texts(work.outcome.changes)
+
+
+def python_texts(changes: "ChangeSet") -> Texts:
+    """The Python files of a fix with their texts before and after it, by absolute path."""
     found = {}
-    for change in work.outcome.changes.files:
+    for change in changes.files:
         new = decoded(change.new)
         if new is not None and change.path.suffix in (".py", ".pyw"):
             found[str(change.path)] = None if change.old is None else decoded(change.old), new

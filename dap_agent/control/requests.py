@@ -43,6 +43,14 @@ class Request:
         }
         return {**schema, "required": list(self.required)} if self.required else schema
 
+    def wrong(self, arguments: Mapping[str, Any]) -> str:
+        """What is wrong with *arguments*, and what would be right; empty if nothing is."""
+        from dap_agent.agent.tools import problems_of
+
+        problems = problems_of(self.schema, arguments)
+        right = json.dumps(dict(self.example or {}))
+        return f"{'; '.join(problems[:5])}. Right are, for example: {right}" if problems else ""
+
 
 _TEXT = {"type": "string", "minLength": 1}
 
@@ -98,6 +106,7 @@ REQUESTS = (
     ),
 )
 NAMES = tuple(PREFIX + request.name for request in REQUESTS)
+BY_NAME = {request.name: request for request in REQUESTS}
 
 
 async def answer(assistant: Assistant, command: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -110,7 +119,7 @@ async def answer(assistant: Assistant, command: str, arguments: Mapping[str, Any
         DapAgentError: it cannot be done, or the arguments are wrong.
     """
     name = command.removeprefix(PREFIX)
-    request = next((request for request in REQUESTS if request.name == name), None)
+    request = BY_NAME.get(name)
     if request is None:
         raise DapAgentError(f"There is no request {command!r:.80}; there are {', '.join(NAMES)}.")
     if arguments or request.required:
@@ -119,14 +128,9 @@ async def answer(assistant: Assistant, command: str, arguments: Mapping[str, Any
 
 
 def _check(request: Request, arguments: Mapping[str, Any]) -> None:
-    from dap_agent.agent.tools import problems_of
-
-    problems = problems_of(request.schema, arguments)
-    if problems:
-        right = json.dumps(dict(request.example or {}))
-        raise DapAgentError(
-            f"Wrong arguments for {PREFIX}{request.name}: {'; '.join(problems[:5])}. Right are, for example: {right}"
-        )
+    wrong = request.wrong(arguments)
+    if wrong:
+        raise DapAgentError(f"Wrong arguments for {PREFIX}{request.name}: {wrong}")
 
 
 async def _status(assistant: Assistant, _: Mapping[str, Any]) -> dict[str, Any]:
