@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import os
 import socket
 import sys
@@ -215,11 +216,18 @@ def run(main, *, timeout=60):
         assert not left, f"tasks left: {left}"
 
     asyncio.run(checked(), debug=True)
-    assert _descriptors() == before, "descriptors left open"
+    left = {number: what for number, what in _descriptors().items() if before.get(number) != what}
+    assert not left, f"descriptors left open: {left}"
 
 
 def _descriptors():
-    return sorted(os.listdir("/proc/self/fd")) if Path("/proc/self/fd").exists() else []
+    """This process's descriptors as {number: what it is}, an earlier test's garbage is closed first."""
+    gc.collect()
+    found = {}
+    for entry in Path("/proc/self/fd").iterdir() if Path("/proc/self/fd").exists() else ():
+        with contextlib.suppress(OSError):  # the listing's own one is closed by now
+            found[entry.name] = os.readlink(entry)
+    return found
 
 
 def processes_with(mark):
