@@ -18,8 +18,7 @@ from dap_agent.cli.companions import companions
 from dap_agent.errors import DapAgentError
 from dap_agent.proxy.hub import Hub
 from dap_agent.session import payload
-
-DEFAULT = (sys.executable, "-m", "debugpy.adapter")
+from dap_agent.session.adapter import adapter_command
 
 
 def command(
@@ -48,7 +47,7 @@ def command(
         on_session = companions(flags or {})
         if connect is not None:
             return Hub(address=connect, side=payload, on_session=on_session)
-        return Hub(command=tuple(adapter) or DEFAULT, side=payload, on_session=on_session)
+        return Hub(command=tuple(adapter or adapter_command()), side=payload, on_session=on_session)
 
     if listen is None:
         return asyncio.run(_until_signal(lambda: _pipes(hub())))

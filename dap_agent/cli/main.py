@@ -161,7 +161,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     adapter.epilog = (
         "Speaks the Debug Adapter Protocol on standard input and output. COMMAND is the adapter that the editor had\n"
-        "configured before; default: python -m debugpy.adapter with the interpreter that runs dap-agent.\n"
+        "configured before; default: that of the debugpy which is installed beside dap-agent.\n"
         'The options can also be given in a launch configuration, as keys below dapAgent: {"maxCost": 1}.\n'
     )
     adapter.add_argument(

@@ -3,11 +3,9 @@
 import asyncio
 import contextlib
 import fcntl
-import importlib.util
 import json
 import os
 import shutil
-import sys
 import tempfile
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
@@ -19,6 +17,7 @@ from dap_agent.proxy.patience import within
 from dap_agent.proxy.private import handed_on
 from dap_agent.proxy.server import AdapterFailed, ProxyServer, RequestFailed
 from dap_agent.session import payload, remains
+from dap_agent.session.adapter import adapter_command, debugpy_folder
 from dap_agent.session.api import InspectionError
 from dap_agent.session.snapshot import Snapshot
 from dap_agent.session.stopped import LiveStop, PostMortem
@@ -119,22 +118,6 @@ class Ended:
     exit_status: int | None
     crashes: tuple[PostMortem, ...] = ()
     failures: tuple[str, ...] = ()
-
-
-def debugpy_folder() -> Path:
-    """The folder that the debuggee imports debugpy from: ours, whatever its own interpreter has installed."""
-    spec = importlib.util.find_spec("debugpy")
-    if spec is None or spec.origin is None:
-        raise DapAgentError("debugpy is not installed beside dap-agent; install it with `pip install debugpy`.")
-    return Path(spec.origin).parents[1]
-
-
-def adapter_command() -> list[str]:
-    """How debugpy's adapter is started: isolated (-I), as the working folder and PYTHONPATH are the program's.
-
-    A `queue.py` of the program's would break it, a sitecustomize that prints would break into its protocol.
-    """
-    return [sys.executable, "-I", str(debugpy_folder() / "debugpy" / "adapter")]
 
 
 def _environment(config: Path) -> dict[str, str]:

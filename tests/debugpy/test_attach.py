@@ -15,8 +15,9 @@ import pytest
 
 from dap_agent.errors import DapAgentError
 from dap_agent.session import injection
+from dap_agent.session.adapter import debugpy_folder
 from dap_agent.session.attach import attach_address, attach_pid, preflight
-from dap_agent.session.launch import Ended, Stopped, debugpy_folder
+from dap_agent.session.launch import Ended, Stopped
 
 SERVER = Path(__file__).parent / "programs" / "server.py"
 WORKLOAD = Path(__file__).parent / "programs" / "workload.py"

@@ -174,13 +174,14 @@ class EditorDouble(RawClient):
 
 
 @contextlib.asynccontextmanager
-async def editor(command, *, env=None, kind=EditorDouble, **options):
+async def editor(command, *, env=None, cwd=None, kind=EditorDouble, **options):
     """An editor (of the class *kind*) that speaks with the adapter *command* over its standard input and output."""
     process = await asyncio.create_subprocess_exec(
         *command,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         env=env or environment(),
+        cwd=cwd,
     )
     client = kind(process.stdout, process.stdin, **options)
     client.process = process

@@ -97,7 +97,7 @@ def test_an_adapter_that_is_stopped_does_not_keep_us(program, mark):
     async def main():
         async with editor(OURS, env=environment(DAP_TEST_MARK=mark), initialize=VSCODE, lines={program: [5]}) as client:
             await to_stop(client, program)
-            os.kill(of(mark, "-m debugpy.adapter"), signal.SIGSTOP)
+            os.kill(of(mark, "adapter_start.py"), signal.SIGSTOP)
             client._writer.close()
             assert await asyncio.wait_for(client.process.wait(), LIMIT) == 0
         assert await gone_within(mark, LIMIT) == {}

@@ -94,7 +94,7 @@ def find(victim, mark, program):
     for pid, line in processes_with(mark).items():
         kinds = {
             "dap-agent": "dap_agent adapter" in line,
-            "debugpy.adapter": "-m debugpy.adapter" in line,
+            "debugpy.adapter": "adapter_start.py" in line,
             "launcher": "debugpy/launcher " in line and " -- " in line,
             "program": program in line and " --connect " in line,
             "child": "time.sleep(0.05)" in line and "-c" in line,

@@ -276,6 +276,24 @@ def test_it_wraps_the_command_that_an_editor_had(programs):
     run(main)
 
 
+def test_a_module_of_the_working_folder_does_not_get_into_the_adapter(tmp_path):
+    """An editor starts us in the project's folder, which may have a module called like one of the library's."""
+    for name in ("queue", "socket", "json", "argparse"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('not yours')\n")
+    program = tmp_path / "sub" / "plain.py"
+    program.parent.mkdir()
+    program.write_text("print('here')\n")
+
+    async def main():
+        command = [sys.executable, "-I", "-m", "dap_agent", "adapter"]
+        async with editor(command, cwd=tmp_path, initialize=VSCODE) as client:
+            await client.start("launch", {"program": str(program), "console": "internalConsole"})
+            await client.to_end()
+            assert any(m.get("event") == "output" and "here" in m["body"]["output"] for m in client.log)
+
+    run(main)
+
+
 def test_an_adapter_that_cannot_be_started_is_told_to_the_editor():
     async def main():
         process = await asyncio.create_subprocess_exec(

@@ -230,17 +230,19 @@ PARENT = """
 import asyncio, sys
 sys.path[:0] = {path!r}
 from dap_agent.proxy.server import ProxyServer
+from dap_agent.session.adapter import adapter_command
 async def main():
-    proxy = await ProxyServer.spawn([sys.executable, "-m", "debugpy.adapter"])
-    stopped = asyncio.Event()
-    initialized = asyncio.Event()
-    proxy.subscribe(lambda m: {{"stopped": stopped, "initialized": initialized}}.get(m["event"], asyncio.Event()).set())
+    proxy = await ProxyServer.spawn(adapter_command())
+    stopped, initialized, waiting = (asyncio.Event() for _ in range(3))
+    told = {{"stopped": stopped, "initialized": initialized, "debugpyWaitingForServer": waiting}}
+    proxy.subscribe(lambda m: told.get(m["event"], asyncio.Event()).set())
     await proxy.request("initialize", {initialize!r})
-    launched = asyncio.ensure_future(proxy.request("launch", {launch!r}))
-    await initialized.wait()
-    await proxy.request("setExceptionBreakpoints", {{"filters": ["uncaught"]}})
-    await proxy.request("configurationDone")
-    await launched
+    begun = asyncio.ensure_future(proxy.request({begin!r}, {arguments!r}))
+    if {begin!r} == "launch":
+        await initialized.wait()
+        await proxy.request("setExceptionBreakpoints", {{"filters": ["uncaught"]}})
+        await proxy.request("configurationDone")
+        await begun
     {when}
     print("ready", flush=True)
     await asyncio.Event().wait()
@@ -248,21 +250,30 @@ asyncio.run(main())
 """
 
 
-@pytest.mark.parametrize("when", ["await stopped.wait()", "pass"])
+@pytest.mark.parametrize("when", ["stopped", "running", "waiting for the program"])
 def test_when_we_are_killed_nothing_is_left(tmp_path, program, marked, when):
     env, mark = marked
-    if when == "pass":
+    begin, arguments, point, processes = "launch", launching(program), "await stopped.wait()", 4
+    if when == "running":
         with open(program, "w") as file:
             file.write("import time\nwhile True:\n    time.sleep(0.01)\n")
-    path = [entry or os.getcwd() for entry in sys.path]
-    text = PARENT.format(path=path, initialize=INITIALIZE, launch=launching(program), when=when)
+        point = "pass"
+    elif when != "stopped":
+        begin, arguments, point, processes = "attach", {"listen": {"port": 0}}, "await waiting.wait()", 2
+    text = PARENT.format(
+        path=[entry or os.getcwd() for entry in sys.path],
+        initialize=INITIALIZE,
+        begin=begin,
+        arguments=arguments,
+        when=point,
+    )
 
     async def main():
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-c", text, stdout=asyncio.subprocess.PIPE, env=env, start_new_session=True
         )
         assert await process.stdout.readline() == b"ready\n"
-        assert len(processes_with(mark)) >= 4, "we, the adapter, the launcher and the program"
+        assert len(processes_with(mark)) >= processes, "we, the adapter, and if there is one, launcher and program"
         process.kill()
         await process.wait()
         process._transport.close()
