@@ -151,7 +151,7 @@ class TestDuringAnInvestigation:
         assert "This ends the investigation." in err
         trace.assert_nothing_is_left()
 
-    @pytest.mark.parametrize("victim", [ADAPTER, "dap_agent"])
+    @pytest.mark.parametrize("victim", [ADAPTER, "-m dap_agent"])
     def test_a_child_goes_on(self, trace, start, victim):
         process = start(CHILD.format(child=CRASH))
         os.kill(trace.one(victim), signal.SIGKILL)
@@ -209,7 +209,7 @@ class TestWhileTheProgramRuns:
         assert "the program ended with KeyError: 'late'" in err
         trace.assert_nothing_is_left()
 
-    @pytest.mark.parametrize("victim", [ADAPTER, "dap_agent"])
+    @pytest.mark.parametrize("victim", [ADAPTER, "-m dap_agent"])
     def test_a_child_that_waits_to_be_taken_up_goes_on(self, trace, python, tmp_path, victim):
         child = "import sys\nsys.stdin.readline()\n{}['b']  # the child"
         words = (
@@ -221,7 +221,7 @@ class TestWhileTheProgramRuns:
         process = trace.start(*words, stdin=subprocess.PIPE)
         assert process.stdout.readline() == "running\n"
         wait_for(lambda: any("# the child" in line and "dap_agent" not in line for line in trace.processes().values()))
-        command, crashing = trace.one("dap_agent"), trace.one("# the child", without="dap_agent")
+        command, crashing = trace.one("-m dap_agent"), trace.one("# the child", without="dap_agent")
         os.kill(command, signal.SIGSTOP)  # so that it does not take up the child
         process.stdin.write("\n")
         process.stdin.flush()
