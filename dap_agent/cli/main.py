@@ -231,6 +231,30 @@ def build_parser() -> argparse.ArgumentParser:
     )
     _add_options(undo, "undo")
 
+    kept = _command(commands, "kept", "the last exception of a workspace and its fix, when the session is over")
+    actions = kept.add_subparsers(dest="action", metavar="ACTION", title="actions", required=True)
+    listing = _command(actions, "list", "list what is kept of a workspace")
+    listing.add_argument(
+        "--workspace",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="of this folder (repeatable; default: the current folder)",
+    )
+    listing.add_argument("--json", action="store_true", dest="as_json", help="all of it as JSON, for an editor")
+    for name, summary in (
+        ("show", "print the report"),
+        ("apply", "write the fix to the files"),
+        ("undo", "take the fix out of the files again"),
+        ("written", "note that an editor has written the fix to the files"),
+        ("unwritten", "note that an editor has taken it back"),
+        ("forget", "keep it no longer"),
+    ):
+        action = _command(actions, name, summary)
+        action.add_argument("id", metavar="ID", help="of the session or of the fix, as `dap-agent kept list` says")
+        if name == "apply":
+            action.add_argument("--unproved", action="store_true", help="also if its proof has not succeeded")
+
     path = _command(commands, "path", "print the folder of an editor's plugin", usage="dap-agent path nvim")
     path.add_argument("editor", metavar="EDITOR", choices=["nvim"], help="nvim: the folder for Neovim's runtimepath")
 
@@ -352,6 +376,12 @@ def _dispatch(words: list[str]) -> int:
         from dap_agent.cli import path
 
         return path.command(parsed.editor)
+    if parsed.command == "kept":
+        from dap_agent.cli import kept
+
+        if parsed.action == "list":
+            return kept.list_all(parsed.workspace, as_json=parsed.as_json)
+        return kept.command(parsed.action, parsed.id, unproved=getattr(parsed, "unproved", False))
     from dap_agent.cli import journal
 
     if parsed.action == "list":

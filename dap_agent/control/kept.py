@@ -70,6 +70,26 @@ class Kept:
                 raise StaleFile(f"{path.name} has changed since the fix was made.")
         return plan_proposal(Workspace(self.root), parse(self.fix["proposal"]))
 
+    @property
+    def stands(self) -> bool:
+        """Whether the line that failed is what it was: an exception of former days is of no use beside other code."""
+        from dap_agent.session.redaction import mask_code
+        from dap_agent.session.snapshot import Snapshot
+
+        frame = Snapshot(self.snapshot).user_frame
+        source = frame.get("source") if frame is not None else None
+        if frame is None or not source:
+            return True
+        try:
+            now = Path(frame["file"]).read_text(encoding="utf-8", errors="replace").splitlines()
+        except OSError:
+            return False
+        place = frame["line"] - source["first_line"]
+        if not 0 <= place < len(source["lines"]):
+            return True
+        then = source["lines"][place].strip()
+        return 0 < frame["line"] <= len(now) and mask_code(now[frame["line"] - 1]).strip() == mask_code(then)
+
 
 def folder() -> Path:
     """Where they lie; its modification time changes whenever one is written."""
@@ -139,6 +159,15 @@ def mark(root: Path, id: str, *, applied: bool) -> None:
     data = json.loads(path.read_bytes())
     data["fix"]["applied"] = applied
     write_durably(path, json.dumps(data).encode("ascii"), 0o600, path.with_suffix(f".{os.getpid()}"))
+
+
+def forget(root: Path) -> None:
+    """Keep nothing of a workspace any more.
+
+    Raises:
+        OSError: it cannot be removed.
+    """
+    _path(root).unlink(missing_ok=True)
 
 
 def load(path: Path) -> Kept | None:

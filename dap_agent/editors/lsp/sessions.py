@@ -279,25 +279,5 @@ def _over(found: kept.Kept) -> Session:
             fix = state.Fix(
                 given["id"], given["title"], str(found.root), given["proved"], given["applied"], files, stop
             )
-    shown = stop if _is_there_still(found) else None
+    shown = stop if found.stands else None
     return Session(found.session, False, "ended", (str(found.root),), shown, None, fix)
-
-
-def _is_there_still(found: kept.Kept) -> bool:
-    """Whether the line that failed is what it was: an exception of former days is of no use beside other code."""
-    from dap_agent.session.redaction import mask_code
-    from dap_agent.session.snapshot import Snapshot
-
-    frame = Snapshot(found.snapshot).user_frame
-    source = frame.get("source") if frame is not None else None
-    if frame is None or not source:
-        return True
-    try:
-        now = Path(frame["file"]).read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return False
-    place = frame["line"] - source["first_line"]
-    if not 0 <= place < len(source["lines"]):
-        return True
-    then = source["lines"][place].strip()
-    return 0 < frame["line"] <= len(now) and mask_code(now[frame["line"] - 1]).strip() == mask_code(then)

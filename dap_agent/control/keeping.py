@@ -1,0 +1,132 @@
+"""What is kept of sessions that are over, offered to their user again: listed, applied, taken back, forgotten."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from dap_agent.control import kept, registry
+from dap_agent.control.kept import Kept
+from dap_agent.errors import DapAgentError
+
+
+def offered(folders: Sequence[Path]) -> list[Kept]:
+    """What is kept of *folders*, and of folders in and above them, by sessions that are over.
+
+    Args:
+        folders: absolute, links resolved; without any, all of the user's.
+
+    Raises:
+        DapAgentError: the folder where sessions meet is another user's.
+    """
+    live = {entry.id for entry in registry.sweep()}
+    return [
+        one
+        for one in kept.all_kept()
+        if one.session not in live
+        and (not folders or any(one.root.is_relative_to(it) or it.is_relative_to(one.root) for it in folders))
+    ]
+
+
+def find(id: str, folders: Sequence[Path] = ()) -> Kept:
+    """What is kept under the id of a fix or of a session.
+
+    Raises:
+        DapAgentError: nothing is, or its session goes on.
+    """
+    for one in offered(folders):
+        if id in (one.session, one.fix["id"] if one.fix is not None else None):
+            return one
+    raise DapAgentError(
+        f"Nothing is kept of {id!r:.60}: a newer exception has taken its place, or its session goes on. "
+        "`dap-agent kept list` shows what there is."
+    )
+
+
+def described(one: Kept) -> dict[str, Any]:
+    """For an editor: `session`, `root`, `stop` (`schemas/control.schema.json`), `stands` (the failing line is what it
+    was), `report` (Markdown) and `fix`.
+
+    `fix` is None if there is none, or if it does not fit the files as they are now. Else: `id`, `title`, `proved`,
+    `applied`, `diff` and `files` (`path`, `new`, `ranges`, `oldText`, `newText`), the last two empty if it is applied.
+    """
+    described: dict[str, Any] = {
+        "session": one.session,
+        "root": str(one.root),
+        "stop": one.stop,
+        "stands": one.stands,
+        "report": one.report,
+        "fix": None,
+    }
+    if one.fix is not None:
+        fix = {key: one.fix[key] for key in ("id", "title", "proved", "applied")}
+        if one.fix["applied"]:
+            described["fix"] = {**fix, "diff": "", "files": []}
+        else:
+            described["fix"] = _planned(one, fix)
+    return described
+
+
+def _planned(one: Kept, fix: dict[str, Any]) -> dict[str, Any] | None:
+    from dap_agent.control.changes import changed_files
+    from dap_agent.control.views import file_texts
+    from dap_agent.session.redaction import mask_code
+
+    try:
+        changes = one.plan()
+        texts = file_texts(changes)
+    except (DapAgentError, OSError):
+        return None  # it does not fit the files any more
+    files = [{**file, **texts[file["path"]]} for file in changed_files(changes)]
+    return {**fix, "diff": mask_code(changes.diff()), "files": files}
+
+
+def apply(one: Kept, *, unproved: bool = False) -> list[str]:
+    """Write a kept fix to the files.
+
+    Args:
+        unproved: also if its proof has not succeeded.
+
+    Returns:
+        The files, absolute.
+
+    Raises:
+        DapAgentError: nothing was written.
+    """
+    from dap_agent.fixes import applying
+    from dap_agent.fixes.workspace import Workspace
+
+    if one.fix is None:
+        raise DapAgentError("No fix was kept: start the program again, and have its exception investigated.")
+    if one.fix["applied"]:
+        raise DapAgentError("This fix is applied already.")
+    if not one.fix["proved"] and not unproved:
+        raise DapAgentError("The fix is not proved, so it was not written. With --unproved it is written all the same.")
+    changes = one.plan()
+    applying.apply(Workspace(one.root), changes, label=one.fix["title"])
+    kept.mark(one.root, one.fix["id"], applied=True)
+    return [str(change.path) for change in changes.files]
+
+
+def undo(one: Kept) -> list[str]:
+    """Take a kept fix out of the files again.
+
+    Returns:
+        The files, absolute.
+
+    Raises:
+        DapAgentError: nothing was taken back.
+    """
+    from dap_agent.fixes import applying
+    from dap_agent.fixes.undo_record import records
+
+    if one.fix is None or not one.fix["applied"]:
+        raise DapAgentError("This fix is not applied.")
+    found = records(one.root)
+    if not found or found[-1].label != one.fix["title"]:
+        raise DapAgentError(
+            "This fix is not the last that dap-agent has written here: take it back in your editor or by version "
+            "control."
+        )
+    undone = applying.undo(one.root)
+    kept.mark(one.root, one.fix["id"], applied=False)
+    return [str(path) for path in (*undone.restored, *undone.removed)]
