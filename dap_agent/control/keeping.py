@@ -44,40 +44,38 @@ def find(id: str, folders: Sequence[Path] = ()) -> Kept:
 
 def described(one: Kept) -> dict[str, Any]:
     """For an editor: `session`, `root`, `stop` (`schemas/control.schema.json`), `stands` (the failing line is what it
-    was), `report` (Markdown) and `fix`.
+    was), `report` (Markdown) and `fix` (None if there is none).
 
-    `fix` is None if there is none, or if it does not fit the files as they are now. Else: `id`, `title`, `proved`,
-    `applied`, `diff` and `files` (`path`, `new`, `ranges`, `oldText`, `newText`), the last two empty if it is applied.
+    `fix` has `id`, `title`, `proved`, `applied`, `fits` (it can be applied to the files as they are now), `diff` and
+    `files` (`path`, `new`, `ranges`, `oldText`, `newText`); the last two are empty if it does not fit.
     """
-    described: dict[str, Any] = {
+    return {
         "session": one.session,
         "root": str(one.root),
         "stop": one.stop,
         "stands": one.stands,
         "report": one.report,
-        "fix": None,
+        "fix": _fix(one) if one.fix is not None else None,
     }
-    if one.fix is not None:
-        fix = {key: one.fix[key] for key in ("id", "title", "proved", "applied")}
-        if one.fix["applied"]:
-            described["fix"] = {**fix, "diff": "", "files": []}
-        else:
-            described["fix"] = _planned(one, fix)
-    return described
 
 
-def _planned(one: Kept, fix: dict[str, Any]) -> dict[str, Any] | None:
+def _fix(one: Kept) -> dict[str, Any]:
     from dap_agent.control.changes import changed_files
     from dap_agent.control.views import file_texts
     from dap_agent.session.redaction import mask_code
 
+    assert one.fix is not None, "the caller has looked"
+    fix = {key: one.fix[key] for key in ("id", "title", "proved", "applied")}
+    without = {**fix, "fits": False, "diff": "", "files": []}
+    if one.fix["applied"]:
+        return without
     try:
         changes = one.plan()
         texts = file_texts(changes)
     except (DapAgentError, OSError):
-        return None  # it does not fit the files any more
+        return without
     files = [{**file, **texts[file["path"]]} for file in changed_files(changes)]
-    return {**fix, "diff": mask_code(changes.diff()), "files": files}
+    return {**fix, "fits": True, "diff": mask_code(changes.diff()), "files": files}
 
 
 def apply(one: Kept, *, unproved: bool = False) -> list[str]:

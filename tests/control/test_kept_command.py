@@ -44,7 +44,7 @@ async def test_a_fix_outlives_its_session_and_is_applied_and_taken_back(
     assert (one["root"], one["stands"], one["stop"]["line"]) == (str(w.root), True, 13)
     assert one["report"].startswith("# TypeError")
     fix = one["fix"]
-    assert (fix["title"], fix["proved"], fix["applied"]) == (TITLE, True, False)
+    assert (fix["title"], fix["proved"], fix["applied"], fix["fits"]) == (TITLE, True, False, True)
     files = {Path(file["path"]).name: file for file in fix["files"]}
     assert files["orders.py"]["oldText"] == before
     assert files["orders.py"]["ranges"][0]["oldStart"] == 10
@@ -57,7 +57,7 @@ async def test_a_fix_outlives_its_session_and_is_applied_and_taken_back(
     assert "or 0" in orders.read_text() and test.exists()
     assert said(capsys, "apply", fix["id"])[1] == "dap-agent: This fix is applied already.\n"
     (applied,) = listed(w.root, capsys)
-    assert (applied["fix"]["applied"], applied["fix"]["files"], applied["stands"]) == (True, [], False)
+    assert (applied["fix"]["applied"], applied["fix"]["fits"], applied["stands"]) == (True, False, False)
     assert f"taken back: {orders}" in said(capsys, "undo", fix["id"])[1]
     assert orders.read_text() == before and not test.exists()
 
@@ -67,7 +67,7 @@ async def test_a_fix_outlives_its_session_and_is_applied_and_taken_back(
     assert said(capsys, "unwritten", fix["id"]) == (0, "")
     orders.write_text(before.replace("0.0", "0"))
     (stale,) = listed(w.root, capsys)
-    assert (stale["fix"], stale["stands"]) == (None, True)
+    assert (stale["fix"]["fits"], stale["fix"]["files"], stale["stands"]) == (False, [], True)
     assert "has changed since the fix was made" in said(capsys, "apply", fix["id"])[1]
     assert said(capsys, "forget", one["session"]) == (0, "")
     assert listed(w.root, capsys) == []
