@@ -277,7 +277,7 @@ def driven(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]
     bench.install(standin(folder), ROOT / "vscode-extension" / "dap-agent.vsix")
     wanted = os.environ.get("DAP_TEST_VSCODE_SCENARIOS")
     with (
-        ModelServer([LOOK, PROPOSE, LOOK, PROPOSE, Stall(40)], key=KEY) as model,
+        ModelServer([LOOK, PROPOSE, LOOK, PROPOSE, Stall(40), LOOK, PROPOSE], key=KEY) as model,
         (folder / "server.log").open("wb") as log,
     ):
         env = bench.environment(ANTHROPIC_BASE_URL=model.url, NO_PROXY="127.0.0.1")

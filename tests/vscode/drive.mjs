@@ -1,6 +1,6 @@
 // Drives a real workbench in a headless browser through the scenarios below, one after the other in one page.
 // node drive.mjs OPTIONS.json; prints one JSON line for each scenario: name, ok, error, seconds, seen.
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
@@ -68,6 +68,7 @@ const tidy = async () => {
   }
 };
 const orders_py = path.join(workspace, "shop/orders.py");
+const test_py = path.join(workspace, "tests/test_gift.py");
 const fixed = () => fs.readFileSync(orders_py, "utf8").includes("or 0)");
 const until = async (condition, what, limit = 15_000) => {
   for (const end = Date.now() + limit; !condition(); await pause(50)) if (Date.now() > end) throw Error(`waited for ${what}`);
@@ -76,6 +77,13 @@ const atException = async (name = "shop") => {
   await debug(name);
   await see(".exception-widget", 40_000);
   return (await fact((one) => one.fact === "dapAgentSnapshot", "a snapshot")).body;
+};
+// a new window on the same folder: extensions begin anew
+const reload = async () => {
+  mark = facts().length;
+  await page.reload();
+  await see(".monaco-workbench .part.statusbar", 60_000);
+  await fact((one) => one.fact === "ready", "the extensions", 60_000);
 };
 const inFrames = async (text, limit = 15_000) => {
   for (const end = Date.now() + limit; Date.now() < end; await pause(100)) {
@@ -147,16 +155,16 @@ const scenarios = {
     await page.keyboard.press("Enter");
     await see('.view-line:has-text("or 0")');
     seen.written_before_save = fixed();
-    seen.dirty = (await order("files")).map((file) => path.relative(workspace, file));
+    const dirty = async () => (await order("files")).map((file) => path.relative(workspace, file));
+    while (!(seen.dirty = await dirty()).includes("shop/orders.py")); // the page is quicker than the extensions
     await command("workbench.action.files.saveFiles");
     await until(fixed, "the saved fix");
-    const test = path.join(workspace, "tests/test_gift.py");
-    await until(() => fs.existsSync(test), "the regression test");
+    await until(() => fs.existsSync(test_py), "the regression test");
     await see(lens("Fixed: A line"));
     const proposal = async () => JSON.parse(await order("tool", { name: "dap_agent_status", input: {} })).proposal;
     seen.applied = [(await proposal()).applied];
     await palette("Autodebug: Undo the Fix");
-    await until(() => !fixed() && !fs.existsSync(test), "the fix to be taken back");
+    await until(() => !fixed() && !fs.existsSync(test_py), "the fix to be taken back");
     await see(lens("Fix ready"));
     seen.applied.push((await proposal()).applied);
     await palette("Autodebug: Apply the Fix");
@@ -212,6 +220,58 @@ const scenarios = {
     await command("workbench.action.debug.continue");
     await ended("shop");
     seen.afterwards = await call("exception");
+    return seen;
+  },
+
+  // what outlives the session: in the window that had it, and in one that has had none
+  async kept() {
+    const seen = {};
+    await atException();
+    await see(lens("Autodebug this exception"));
+    await page.click(lens("Autodebug this exception"));
+    await see(lens("Fix ready"), 40_000);
+    await command("workbench.action.debug.stop");
+    await ended("shop");
+    await see(lens("Dismiss"));
+    await see(lens("Fix ready: A line without a price is free"));
+    await see('.statusbar-item:has-text("Fix ready")');
+    await command("workbench.action.closeAllEditors");
+    await reload();
+    await order("cursor", { file: orders_py, line: 13 });
+    await see(lens("Fix ready: A line without a price is free"));
+    await shot("8-kept");
+    await page.click(lens("Fix ready"));
+    await see('.multiDiffEditor :text("test_a_gift_is_free")');
+    await palette("Autodebug: Show the Report");
+    const text = await inFrames("parse_line gives None");
+    seen.report = ["Cause", "Evidence", "Change", "Verdicts", "Cost"].filter((one) => text.includes(one));
+    await command("workbench.action.closeAllEditors");
+    await order("cursor", { file: orders_py, line: 13 });
+    await see(lens("Apply"));
+    await page.click(lens("Apply"));
+    await until(() => fixed() && fs.existsSync(test_py), "the fix in the files");
+    await see(lens("Fixed: A line"));
+    await page.click(lens("Undo"));
+    await until(() => !fixed() && !fs.existsSync(test_py), "the fix to be taken back");
+    await see(lens("Fix ready"));
+    await order("cursor", { file: orders_py, line: 13 });
+    await page.keyboard.press("Control+.");
+    await see('.action-widget :text("Autodebug: A line without a price is free (proved)")');
+    await pause(300); // the widget takes keys a moment after it is shown
+    seen.actions = await page.locator(".action-widget .monaco-list-row").allInnerTexts();
+    await page.keyboard.press("Enter");
+    await see('.view-line:has-text("or 0")');
+    await command("workbench.action.files.saveFiles");
+    await until(() => fixed() && fs.existsSync(test_py), "the saved fix");
+    await see(lens("Fixed: A line"));
+    await palette("Autodebug: Undo the Fix"); // the editor has written it, so it takes it back
+    await until(() => !fixed() && !fs.existsSync(test_py), "the fix to be taken back by the editor");
+    await see(lens("Fix ready"));
+    await page.click(lens("Dismiss"));
+    await page.waitForSelector(lens("Dismiss"), { state: "detached" });
+    seen.debugged = recent().some((one) => one.fact === "started");
+    const { status, stdout } = spawnSync(options.python, ["-m", "dap_agent", "kept", "list", "--json", "--workspace", workspace]);
+    seen.left = [status, JSON.parse(stdout).kept];
     return seen;
   },
 

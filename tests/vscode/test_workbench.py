@@ -64,6 +64,15 @@ def test_vs_codes_own_mcp_client_calls_our_server(driven: dict[str, Any]) -> Non
     assert "TypeError" in mcp["afterwards"]
 
 
+def test_a_fix_outlives_its_session_and_its_window(driven: dict[str, Any]) -> None:
+    kept = seen(driven, "kept")
+    assert kept["report"] == ["Cause", "Evidence", "Change", "Verdicts", "Cost"]
+    assert any("preview" in title for title in kept["actions"])
+    assert not any("restart" in title for title in kept["actions"])  # there is nothing that could be
+    assert kept["debugged"] is False  # in the window that has offered it
+    assert kept["left"] == [0, []]
+
+
 def test_a_child_comes_through_its_parents_adapter(driven: dict[str, Any]) -> None:
     children = seen(driven, "subprocess")
     assert children["child"] != "parent"

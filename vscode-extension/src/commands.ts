@@ -29,6 +29,7 @@ export class Commands {
       undo: (id?: string) => this.undo(this.session(id)),
       edited: (id?: string) => this.edited(this.session(id)),
       explain: (id?: string) => this.ask(this.session(id), EXPLAIN),
+      dismiss: (id?: string) => this.sessions.dismiss(this.session(id)),
       ask: () => this.askFor(this.session()),
       showReport: () => this.documents.showReport(),
       setKey: () => this.keys.set(),
@@ -122,9 +123,9 @@ export class Commands {
       return;
     }
     const { path, line } = session.snapshot ?? {};
-    const { stackFrames } = (await session.debug.customRequest("stackTrace", { threadId, startFrame: 0, levels: 50 })) as {
+    const { stackFrames } = await session.custom<{
       stackFrames: { id: number; line: number; source?: { path?: string } }[];
-    };
+    }>("stackTrace", { threadId, startFrame: 0, levels: 50 });
     const isThere = (place: string | undefined): boolean =>
       place !== undefined && (/^[a-z][\w+.-]+:\/\//i.test(place) ? vscode.Uri.parse(place).fsPath : place) === path;
     const frame = stackFrames.find((one) => isThere(one.source?.path) && one.line === line) ?? stackFrames[0];
@@ -132,7 +133,7 @@ export class Commands {
       return;
     }
     try {
-      await session.debug.customRequest("restartFrame", { frameId: frame.id });
+      await session.custom("restartFrame", { frameId: frame.id });
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
       const program = "Restart the Program";

@@ -31,7 +31,10 @@ export class Documents implements vscode.TextDocumentContentProvider, vscode.Dis
   provideTextDocumentContent(uri: vscode.Uri): string {
     if (uri.path === REPORT.path) {
       const session = this.sessions.current;
-      return session === undefined ? "# No exception yet\n" : report(session, (file) => vscode.workspace.asRelativePath(file, false));
+      if (session === undefined) {
+        return "# No exception yet\n";
+      }
+      return session.keptReport ?? report(session, (file) => vscode.workspace.asRelativePath(file, false));
     }
     return this.texts.get(uri.toString()) ?? "";
   }
@@ -54,6 +57,9 @@ export class Documents implements vscode.TextDocumentContentProvider, vscode.Dis
       const asItIs = file.oldText !== null && session.applied === false;
       const left = asItIs ? real : this.keep("before", session, file.path, file.oldText ?? "");
       sides.push([real, left, this.keep("after", session, file.path, after)]);
+    }
+    if (sides.length === 0) {
+      return this.showReport(); // of a former window, and applied: its texts are not known any more
     }
     const title = `Fix: ${proposal.title}${proposal.proved ? " (proved)" : " (not proved)"}`;
     await vscode.commands.executeCommand("vscode.changes", title, sides);

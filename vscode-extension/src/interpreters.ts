@@ -5,6 +5,7 @@ import * as fs from "node:fs";
 import * as os from "node:os";
 import * as path from "node:path";
 import * as vscode from "vscode";
+import { settings } from "./settings";
 
 /** How dap-agent is started: put its own words behind. */
 export interface Program {
@@ -18,6 +19,7 @@ export interface Answer {
   readonly text: string;
 }
 
+const MEMORY = "program";
 const TIMEOUT = 20_000; // milliseconds; a cold start of a Python on a slow disk takes seconds
 // what lies in the working directory must not be taken for a module
 const START = "import sys; sys.path[:] = [p for p in sys.path if p]; from dap_agent.cli.main import main; sys.exit(main())";
@@ -41,8 +43,10 @@ export async function interpreter(scope: vscode.Uri | undefined): Promise<string
 export class Finder {
   private readonly known = new Map<string, Program>();
 
+  /** @param memory of the workspace: where its debug sessions have found it, for a window that has had none yet */
   constructor(
     private readonly privateEnvironment: string,
+    private readonly memory: vscode.Memento,
     private readonly log: vscode.LogOutputChannel,
   ) {}
 
@@ -56,16 +60,20 @@ export class Finder {
     for (const place of places) {
       const known = this.known.get(place) ?? (await this.look(place));
       if (known !== null) {
-        this.known.set(place, known);
+        this.known.delete(place);
+        this.known.set(place, known); // the newest is the last
+        await this.memory.update(MEMORY, place);
         return known;
       }
     }
     return null;
   }
 
-  /** The newest one that was found for any session. */
-  get newest(): Program | null {
-    return [...this.known.values()].at(-1) ?? null;
+  /** One that does for what is no debug session's. Nothing is installed for it. */
+  async any(scope: vscode.Uri | undefined): Promise<Program | null> {
+    const { path: given } = settings(scope);
+    const newest = given === "" ? ([...this.known.values()].at(-1) ?? null) : null;
+    return newest ?? this.find(given, scope, this.memory.get<string>(MEMORY) ?? null);
   }
 
   /** Forget what was found: it may have been installed or removed. */

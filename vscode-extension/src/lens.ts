@@ -30,7 +30,7 @@ export class Lens implements vscode.CodeLensProvider, vscode.CodeActionProvider<
       }),
       // the widget takes the focus also when the file is opened again, and what was remembered stays without commands
       vscode.window.onDidChangeVisibleTextEditors(() => {
-        if (sessions.alive.some(({ snapshot }) => snapshot !== undefined)) {
+        if (sessions.offered.some(({ snapshot }) => snapshot !== undefined)) {
           setTimeout(() => this.emitter.fire(), AGAIN);
         }
       }),
@@ -49,36 +49,43 @@ export class Lens implements vscode.CodeLensProvider, vscode.CodeActionProvider<
       const line = Math.min((session.snapshot?.line ?? 1) - 1, document.lineCount - 1);
       const range = new vscode.Range(line, 0, line, 0);
       const lens = (title: string, command: string): vscode.CodeLens =>
-        new vscode.CodeLens(range, { title, command: `autodebug.${command}`, arguments: [session.debug.id] });
+        new vscode.CodeLens(range, { title, command: `autodebug.${command}`, arguments: [session.id] });
+      const { offer } = session;
+      const dismiss = session.ended ? [lens("Dismiss", "dismiss")] : [];
+      if (session.ended && offer === undefined) {
+        return [lens(`$(history) ${session.snapshot?.exception.type ?? "Exception"}, when the program has last run`, "showReport"), ...dismiss];
+      }
       if (session.working !== undefined) {
         return [lens(`$(sync~spin) Investigating: ${session.working.message || "…"} (cancel)`, "cancel")];
       }
-      if (session.proposal === undefined) {
+      if (offer === undefined) {
         return [lens("$(sparkle) Autodebug this exception", "investigate"), lens("Explain", "explain")];
       }
       if (session.applied !== false) {
         return [
-          lens(`$(check) Fixed: ${session.proposal.title}`, "showReport"),
+          lens(`$(check) Fixed: ${offer.title}`, "showReport"),
           ...(session.canRestartFrame && session.stopped ? [lens("Restart frame", "applyAndRestartFrame")] : []),
-          lens("Restart", "applyAndRestartProgram"),
+          ...(session.ended ? [] : [lens("Restart", "applyAndRestartProgram")]),
           lens("Undo", "undo"),
+          ...dismiss,
         ];
       }
       return [
-        lens(`$(lightbulb) Fix ready: ${session.proposal.title}`, "preview"),
+        lens(`$(lightbulb) Fix ready: ${offer.title}`, "preview"),
         ...(session.canRestartFrame && session.stopped ? [lens("Apply and restart frame", "applyAndRestartFrame")] : []),
-        lens("Apply and restart", "applyAndRestartProgram"),
+        session.ended ? lens("Apply", "apply") : lens("Apply and restart", "applyAndRestartProgram"),
         lens("Report", "showReport"),
+        ...dismiss,
       ];
     });
   }
 
   provideCodeActions(document: vscode.TextDocument, range: vscode.Range): Fix[] {
     const actions: Fix[] = [];
-    for (const session of this.sessions.alive) {
+    for (const session of this.sessions.offered) {
       const failing = this.at(document).includes(session) && (session.snapshot?.line ?? 0) - 1;
       const atFailure = typeof failing === "number" && range.start.line <= failing && failing <= range.end.line;
-      const fix = session.proposal;
+      const fix = session.offer;
       if (fix !== undefined && session.applied === false && (atFailure || touches(fix, document, range))) {
         const proved = fix.proved ? "proved" : "not proved";
         actions.push(new Fix(`Autodebug: ${fix.title} (${proved})`, session, "edited", fix.proved, true));
@@ -86,13 +93,17 @@ export class Lens implements vscode.CodeLensProvider, vscode.CodeActionProvider<
         if (session.canRestartFrame && session.stopped) {
           actions.push(new Fix("Autodebug: apply the fix and restart the frame", session, "applyAndRestartFrame"));
         }
-        actions.push(new Fix("Autodebug: apply the fix and restart the program", session, "applyAndRestartProgram"));
+        if (!session.ended) {
+          actions.push(new Fix("Autodebug: apply the fix and restart the program", session, "applyAndRestartProgram"));
+        }
       }
       if (atFailure) {
-        if (fix === undefined) {
+        if (fix === undefined && !session.ended) {
           actions.push(new Fix("Autodebug: investigate this exception", session, "investigate"));
         }
-        actions.push(new Fix("Autodebug: explain this exception", session, "explain"));
+        if (!session.ended) {
+          actions.push(new Fix("Autodebug: explain this exception", session, "explain"));
+        }
         actions.push(new Fix("Autodebug: show the investigation", session, "showReport"));
       }
       if (session.applied !== false && (atFailure || (fix !== undefined && touches(fix, document, range)))) {
@@ -111,8 +122,8 @@ export class Lens implements vscode.CodeLensProvider, vscode.CodeActionProvider<
   }
 
   private at(document: vscode.TextDocument): Session[] {
-    return this.sessions.alive.filter(
-      ({ snapshot, stopped, proposal }) => snapshot?.path === document.uri.fsPath && (stopped || proposal !== undefined),
+    return this.sessions.offered.filter(
+      ({ snapshot, stopped, ended, offer }) => snapshot?.path === document.uri.fsPath && (stopped || ended || offer !== undefined),
     );
   }
 }
@@ -129,7 +140,7 @@ class Fix extends vscode.CodeAction {
   ) {
     super(title, vscode.CodeActionKind.QuickFix);
     this.isPreferred = preferred;
-    this.command = { title, command: `autodebug.${command}`, arguments: [session.debug.id] };
+    this.command = { title, command: `autodebug.${command}`, arguments: [session.id] };
   }
 }
 

@@ -2,7 +2,7 @@
 
 import * as vscode from "vscode";
 import type { Finder } from "./interpreters";
-import { settings } from "./settings";
+import { folders } from "./settings";
 
 const ID = "dap-agent";
 const LABEL = "dap-agent: debug Python";
@@ -44,7 +44,7 @@ export class McpServers implements vscode.McpServerDefinitionProvider<vscode.Mcp
     definition: vscode.McpStdioServerDefinition,
   ): Promise<vscode.McpStdioServerDefinition | undefined> {
     const scope = vscode.workspace.workspaceFolders?.[0]?.uri;
-    const program = (await this.finder.find(settings(scope).path, scope, null)) ?? this.finder.newest;
+    const program = await this.finder.any(scope);
     if (program === null) {
       throw new Error("dap-agent is not installed: run the command Autodebug: Install dap-agent into a Private Environment.");
     }
@@ -56,12 +56,6 @@ export class McpServers implements vscode.McpServerDefinitionProvider<vscode.Mcp
   dispose(): void {
     this.subscriptions.dispose();
   }
-}
-
-function folders(): vscode.Uri[] {
-  return (vscode.workspace.workspaceFolders ?? [])
-    .filter(({ uri }) => uri.scheme === "file" && settings(uri).enable)
-    .map(({ uri }) => uri);
 }
 
 function words(): string[] {

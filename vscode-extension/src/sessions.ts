@@ -1,6 +1,7 @@
 /** What is known of each debug session that goes through dap-agent, from its messages. */
 
 import * as vscode from "vscode";
+import type { Kept } from "./kept";
 import type { FileTexts, Progress, Proposal, Ready, Snapshot, Task } from "./messages";
 
 export interface Working {
@@ -17,8 +18,10 @@ export interface Answer {
 
 const STEPS_KEPT = 500;
 
-/** One debug session. */
+/** One debug session, also when it is over. */
 export class Session {
+  /** What was kept of it, once it is over. */
+  kept: Kept | undefined;
   ready: Ready | undefined;
   /** The newest exception stop. */
   snapshot: Snapshot | undefined;
@@ -37,14 +40,69 @@ export class Session {
   canRestartFrame = false;
   private question = "";
 
-  constructor(readonly debug: vscode.DebugSession) {}
+  /** @param debug undefined: of another window, or of a former one */
+  constructor(
+    readonly id: string,
+    private readonly debug: vscode.DebugSession | undefined,
+  ) {
+    this.ended = debug === undefined;
+  }
 
-  /** Ask the adapter; its refusals are sentences for the user. */
+  /** Ask the adapter, or what was kept; refusals are sentences for the user. */
   async request<T>(name: string, args?: object): Promise<T> {
-    if (this.ended) {
+    if (this.ended && this.kept !== undefined) {
+      return (await this.kept.request(name, args)) as T;
+    }
+    return this.custom(`dapAgent/${name}`, args);
+  }
+
+  /** Ask the adapter of the live session. */
+  async custom<T>(name: string, args?: object): Promise<T> {
+    if (this.ended || this.debug === undefined) {
       throw new Error("The debug session has ended: start the program again.");
     }
-    return (await this.debug.customRequest(`dapAgent/${name}`, args)) as T;
+    return (await this.debug.customRequest(name, args)) as T;
+  }
+
+  /** The newest fix, if it is in the files or could be. */
+  get offer(): Proposal | undefined {
+    return this.kept === undefined || this.applied !== false || this.kept.it.fix?.fits === true ? this.proposal : undefined;
+  }
+
+  /** Whether there is something to say of it although it is over. */
+  get remains(): boolean {
+    return this.kept !== undefined && (this.kept.it.stands || this.offer !== undefined);
+  }
+
+  /** The report as it was kept, where no more is known here. */
+  get keptReport(): string | undefined {
+    return this.debug === undefined ? this.kept?.it.report : undefined;
+  }
+
+  /** Whether *kept* is of this session, and of its newest exception and fix. */
+  is({ it }: Kept): boolean {
+    if (this.kept !== undefined && this.kept.it.session !== it.session) {
+      return false;
+    }
+    const { snapshot } = this;
+    const same = snapshot?.exception.type === it.stop.exception.type && snapshot.path === it.stop.path && snapshot.line === it.stop.line;
+    return same && this.proposal?.id === it.fix?.id;
+  }
+
+  /** It is over, and this was kept of it. */
+  keep(kept: Kept): void {
+    const { stop, fix } = kept.it;
+    this.kept = kept;
+    this.snapshot ??= { ...stop, threadId: 0, model: false };
+    if (fix === null) {
+      return;
+    }
+    this.proposal ??= { ...fix, cause: "", evidence: [], verdict: null, trial: null, test: "", cost: null };
+    if (!fix.applied) {
+      this.applied = false;
+    } else if (this.applied === false) {
+      this.applied = "adapter";
+    }
   }
 
   progressed(event: Progress): void {
@@ -76,8 +134,9 @@ export class Session {
 }
 
 export interface Change {
-  readonly session: Session;
-  readonly what: "ready" | "stopped" | "resumed" | "progress" | "proposal" | "applied" | "ended";
+  /** Whose change it is; null if it is of what was kept. */
+  readonly session: Session | null;
+  readonly what: "ready" | "stopped" | "resumed" | "progress" | "proposal" | "applied" | "ended" | "kept";
   readonly progress?: Progress;
 }
 
@@ -87,6 +146,8 @@ export class Sessions implements vscode.DebugAdapterTrackerFactory, vscode.Dispo
   private readonly emitter = new vscode.EventEmitter<Change>();
   private readonly subscriptions: vscode.Disposable[];
   private newest: Session | undefined;
+  /** What was kept of sessions that are over. */
+  over: readonly Session[] = [];
 
   readonly onDidChange = this.emitter.event;
 
@@ -107,16 +168,50 @@ export class Sessions implements vscode.DebugAdapterTrackerFactory, vscode.Dispo
   get current(): Session | undefined {
     const active = vscode.debug.activeDebugSession;
     const session = active === undefined ? undefined : this.all.get(active.id);
-    return session?.snapshot !== undefined ? session : (this.newest ?? session);
+    return session?.snapshot !== undefined ? session : (this.newest ?? session ?? this.over.find(({ remains }) => remains));
   }
 
   get(id: string): Session | undefined {
-    return this.all.get(id);
+    return this.all.get(id) ?? this.over.find((session) => session.id === id);
   }
 
   /** All that go through dap-agent and have not ended. */
   get alive(): Session[] {
     return [...this.all.values()].filter((session) => !session.ended && session.ready !== undefined);
+  }
+
+  /** Those that there is something to show of: what was kept gives way to a newer exception there. */
+  get offered(): Session[] {
+    const { alive } = this;
+    const gone = ({ kept }: Session): boolean =>
+      alive.some(({ snapshot }) => snapshot?.path?.startsWith(kept?.it.root ?? "") === true);
+    return [...alive, ...this.over.filter((session) => session.remains && !gone(session))];
+  }
+
+  /** What is kept by now. */
+  keep(found: readonly Kept[]): void {
+    const { newest } = this;
+    const known = [...(newest?.ended === true ? [newest] : []), ...this.over];
+    this.over = found.map((kept) => {
+      const session = known.find((one) => one.is(kept)) ?? new Session(`kept ${kept.it.session} ${kept.it.fix?.id ?? ""}`, undefined);
+      session.keep(kept);
+      return session;
+    });
+    if (newest?.ended === true && found.length > 0 && !this.over.includes(newest)) {
+      this.all.delete(newest.id); // what is kept is newer
+      this.newest = undefined;
+    }
+    this.emitter.fire({ session: null, what: "kept" });
+  }
+
+  /** It is not wanted any more. */
+  async dismiss(session: Session): Promise<void> {
+    await session.request("forget");
+    this.over = this.over.filter((one) => one !== session);
+    if (this.newest === session) {
+      this.newest = undefined;
+    }
+    this.emitter.fire({ session: null, what: "kept" });
   }
 
   /** A fix was written, or taken back. */
@@ -146,7 +241,7 @@ export class Sessions implements vscode.DebugAdapterTrackerFactory, vscode.Dispo
     if (known !== undefined) {
       return known;
     }
-    const made = new Session(debug);
+    const made = new Session(debug.id, debug);
     this.all.set(debug.id, made);
     return made;
   }
@@ -170,6 +265,9 @@ export class Sessions implements vscode.DebugAdapterTrackerFactory, vscode.Dispo
         session.applied = false;
         session.answers = [];
         session.steps = [];
+        if (this.newest?.ended === true) {
+          this.all.delete(this.newest.id);
+        }
         this.newest = session;
         this.emitter.fire({ session, what: "stopped" });
         break;

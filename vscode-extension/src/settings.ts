@@ -14,6 +14,13 @@ export interface Settings {
   readonly codeLens: boolean;
 }
 
+/** The window's folders on this machine that dap-agent is on for. */
+export function folders(): vscode.Uri[] {
+  return (vscode.workspace.workspaceFolders ?? [])
+    .filter(({ uri }) => uri.scheme === "file" && settings(uri).enable)
+    .map(({ uri }) => uri);
+}
+
 export function settings(scope?: vscode.ConfigurationScope): Settings {
   const all = vscode.workspace.getConfiguration("dapAgent", scope);
   return {

@@ -25,13 +25,15 @@ export class Status implements vscode.Disposable {
   private show(): void {
     const session = this.sessions.current;
     const alive = session !== undefined && !session.ended && session.ready !== undefined;
+    const shown = alive || (session !== undefined && session.offer !== undefined && session.kept !== undefined);
     void vscode.commands.executeCommand("setContext", "dapAgent.session", alive);
     void vscode.commands.executeCommand("setContext", "dapAgent.exception", alive && session.snapshot !== undefined);
     void vscode.commands.executeCommand("setContext", "dapAgent.working", alive && session.working !== undefined);
-    void vscode.commands.executeCommand("setContext", "dapAgent.fix", alive && session.proposal !== undefined && session.applied === false);
-    void vscode.commands.executeCommand("setContext", "dapAgent.applied", alive && session.applied !== false);
+    void vscode.commands.executeCommand("setContext", "dapAgent.fix", shown && session.offer !== undefined && session.applied === false);
+    void vscode.commands.executeCommand("setContext", "dapAgent.applied", shown && session.applied !== false);
+    void vscode.commands.executeCommand("setContext", "dapAgent.kept", session?.kept !== undefined);
     void vscode.commands.executeCommand("setContext", "dapAgent.restartFrame", alive && session.canRestartFrame && session.stopped);
-    if (!alive) {
+    if (!shown) {
       this.item.hide();
       return;
     }
@@ -39,7 +41,7 @@ export class Status implements vscode.Disposable {
     const say = (text: string, tooltip: string, command: string): void => {
       this.item.text = clip(text);
       this.item.tooltip = tooltip;
-      this.item.command = { title: tooltip, command, arguments: [session.debug.id] };
+      this.item.command = { title: tooltip, command, arguments: [session.id] };
       this.item.show();
     };
     if (working !== undefined) {

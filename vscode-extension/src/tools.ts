@@ -52,7 +52,7 @@ export function registerTools(sessions: Sessions, log: vscode.LogOutputChannel):
     ),
     tool<{ code: string }>(
       "dap_agent_run_code",
-      async ({ code }) => session().debug.customRequest("evaluate", { expression: `/try ${code}`, context: "repl" }) as Promise<object>,
+      async ({ code }) => session().custom<object>("evaluate", { expression: `/try ${code}`, context: "repl" }),
       "Running code in the paused program",
       ({ code }) => `This runs in your live program:\n\n${block(code, "python")}`, // a model cannot write its way out
     ),
