@@ -214,6 +214,7 @@ def pytest_plugin(report: Report, watch: Watch) -> Plugin:
     class WithWrappers(Plugin):
         @pytest.hookimpl(hookwrapper=True)
         def pytest_runtest_call(self, item: Any) -> Iterator[None]:
+            self.reached = []
             self.watch.start()
             try:
                 yield

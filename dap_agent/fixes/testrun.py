@@ -254,7 +254,11 @@ class Runner:
                 outcome = "error"
             elif event["xfail"]:
                 outcome = "xpassed" if outcome == "passed" else "xfailed"
-            if event["id"] in found and outcome != "error":
+            reached = tuple((self.scratch.original(file), name) for file, name in event["reached"])
+            before = found.get(event["id"])
+            if before is not None and _badness(outcome) <= _badness(before.outcome):
+                # of a test with subtests: what ran is known when it is over
+                found[event["id"]] = replace(before, reached=reached or before.reached)
                 continue
             found[event["id"]] = TestResult(
                 id=event["id"],
@@ -262,7 +266,7 @@ class Runner:
                 phase=event["when"],
                 text=event["text"],
                 failure=self._failure(event["error"]) if event["error"] else None,
-                reached=tuple((self.scratch.original(file), name) for file, name in event["reached"]),
+                reached=reached or (before.reached if before is not None else ()),
                 coroutine=event["coroutine"],
             )
         return tuple(found.values())
@@ -283,6 +287,11 @@ class Runner:
         for original, copy in self.scratch.places:
             text = text.replace(str(copy), str(original))
         return text
+
+
+def _badness(outcome: TestOutcome) -> int:
+    """A test is told about several times if it has subtests (or is torn down in vain): the worst counts."""
+    return {"error": 2, "failed": 1}.get(outcome, 0)
 
 
 def _shadows(package: Path) -> bool:

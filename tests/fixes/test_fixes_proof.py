@@ -505,3 +505,26 @@ def test_failure_at_module_level_of_the_program(project: Make) -> None:
     assert proved(workspace, proposal(test, fix), failure).kind == "proved"
     test = "import runpy\ndef test_x():\n    assert runpy.run_path('prog.py', run_name='__main__')['RATE'] is None\n"
     assert proved(workspace, proposal(test, fix), failure).kind == "proved"
+
+
+SUBTESTS = """
+    import unittest
+    from shop import price
+
+    class {name}(unittest.TestCase):
+        def test_prices(self):
+            for name, cost in {pairs}:
+                with self.subTest(name=name):
+                    self.assertEqual(price(name), cost)
+"""
+
+
+def test_a_failing_subtest_fails_its_test(project: Make) -> None:
+    existing = SUBTESTS.format(name="Old", pairs="[('apple', 3), ('APPLE', 3), ('apple', 3)]")
+    workspace = project({"shop.py": SHOP.replace("PRICES[name]", "PRICES[name.lower()]"), "test_old.py": existing})
+    # red by an assertion of the second of three, which counts since the code concerned has run
+    test = SUBTESTS.format(name="New", pairs="[('apple', 3), ('Apple', 0), ('apple', 3)]")
+    verdict = proved(workspace, proposal(test, FIX, file="test_new.py"))
+    assert verdict.red is not None and verdict.red.outcome == "failed"
+    assert verdict.green is not None and verdict.green.outcome == "passed"
+    assert verdict.kind == "breaks" and verdict.breaks == ("test_old.py::Old::test_prices",)
