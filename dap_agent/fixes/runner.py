@@ -152,7 +152,7 @@ def redirect_imports(config: Json) -> None:
     if sys.path and os.path.abspath(sys.path[0]) == own:
         del sys.path[0]
     mapped = [map_path(entry, places) for entry in sys.path]
-    sys.path[:] = list(dict.fromkeys(list(config["paths"]) + mapped))
+    sys.path[:] = list(dict.fromkeys(list(config["paths"]) + mapped + list(config["late_paths"])))
     for name, module in list(sys.modules.items()):
         # the finders of setuptools' editable installs
         if name.startswith("__editable__"):

@@ -173,6 +173,7 @@ class Runner:
             "root": str(scratch.root),
             "files": list(files),
             "paths": self._paths(),
+            "late_paths": self._late_paths(),
             "places": [[str(original), str(copy)] for original, copy in scratch.places],
             "watch": [str(copy) for path in self.watch if (copy := scratch.copy_of(path)) is not None],
             "addopts": not self._without_addopts,
@@ -189,6 +190,7 @@ class Runner:
         return self._result(finished, events, timeout), any(event["kind"] == "session" for event in events)
 
     def _paths(self) -> list[str]:
+        """What goes first on `sys.path`."""
         root = self.scratch.root
         source = root / "src"
         paths = [self.scratch.import_root] if self.scratch.import_root is not None else []
@@ -196,16 +198,25 @@ class Runner:
             paths.append(root)
         if source.is_dir() and not (source / "__init__.py").exists():
             paths.append(source)
-        paths += [copy for path in self.import_roots if (copy := self.scratch.copy_of(path)) is not None]
+        paths += [copy for copy in self._import_roots() if not _shadows(copy)]
         if self.scratch.packages.exists():
             paths.append(self.scratch.packages)
         return list(dict.fromkeys(str(path) for path in paths))
+
+    def _late_paths(self) -> list[str]:
+        """What goes last: a namespace package's folder is taken for an import root, and may hold a `types.py`."""
+        return [str(copy) for copy in self._import_roots() if _shadows(copy)]
+
+    def _import_roots(self) -> list[Path]:
+        return [copy for path in self.import_roots if (copy := self.scratch.copy_of(path)) is not None]
 
     def _environment(self) -> dict[str, str]:
         env = {name: value for name, value in handed_on(self.env).items() if not name.startswith(_DROPPED)}
         inherited = [entry for entry in env.get("PYTHONPATH", "").split(os.pathsep) if entry]
         mapped = [str(self.scratch.copy_of(Path(entry).resolve()) or entry) for entry in inherited]
-        env["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([*self._paths(), *mapped]))
+        # at an interpreter's start nothing may hide the standard library; the runner adds the rest
+        paths = [path for path in self._paths() if not _shadows(Path(path))]
+        env["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([*paths, *mapped]))
         env["PYTHONDONTWRITEBYTECODE"] = "1"
         env["PYTHONBREAKPOINT"] = "0"  # nobody is there to answer a prompt
         env["TMPDIR"] = str(self.scratch.temp)
@@ -294,9 +305,13 @@ def _badness(outcome: TestOutcome) -> int:
     return {"error": 2, "failed": 1}.get(outcome, 0)
 
 
-def _shadows(package: Path) -> bool:
-    """Whether modules of a package would hide the standard library's if its folder were on `sys.path`."""
-    return any(entry.name.partition(".")[0] in sys.stdlib_module_names for entry in package.iterdir())
+def _shadows(folder: Path) -> bool:
+    """Whether modules in a folder would hide the standard library's if it were on `sys.path`."""
+    return any(
+        entry.name.partition(".")[0] in sys.stdlib_module_names
+        and (entry.suffix in {".py", ".so", ".pyd"} or (entry / "__init__.py").exists())
+        for entry in folder.iterdir()
+    )
 
 
 def _write(path: Path, text: str) -> None:

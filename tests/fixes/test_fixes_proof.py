@@ -528,3 +528,20 @@ def test_a_failing_subtest_fails_its_test(project: Make) -> None:
     assert verdict.red is not None and verdict.red.outcome == "failed"
     assert verdict.green is not None and verdict.green.outcome == "passed"
     assert verdict.kind == "breaks" and verdict.breaks == ("test_old.py::Old::test_prices",)
+
+
+def test_modules_named_like_the_standard_librarys(project: Make) -> None:
+    """A namespace package has no `__init__.py` that would tell its folder from one on `sys.path`."""
+    core = {"app/core/shop.py": SHOP, "app/core/types.py": "", "app/core/logging/__init__.py": ""}
+    workspace = project({"pyproject.toml": "", **core})
+    failure = Failure("KeyError", "'pear'", "price", str(workspace.root / "app/core/shop.py"))
+    fix = ReplaceSymbol("app/core/shop.py", "price", FIXED)
+    test = """
+        import subprocess, sys
+        from app.core import types, shop
+        def test_x():
+            subprocess.run([sys.executable, "-c", "import app.core.types, types; types.MappingProxyType"], check=True)
+            assert shop.price("pear") == 0
+    """
+    verdict = proved(workspace, proposal(test, fix), failure)
+    assert verdict.kind == "proved", verdict
