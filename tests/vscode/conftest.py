@@ -1,5 +1,6 @@
 """A real VS Code workbench: code-server and a headless browser, the packaged extension, a stand-in for debugpy's."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -213,8 +214,13 @@ class Workbench:
                 time.sleep(0.1)
         raise AssertionError("code-server does not answer: " + (self.folder / "server.log").read_text())
 
-    def drive(self, wanted: list[str] | None = None) -> dict[str, Any]:
-        """Scenario -> what `drive.mjs` has seen."""
+    def drive(self, wanted: list[str] | None = None, **more: Any) -> dict[str, Any]:
+        """Scenario -> what `drive.mjs` has seen.
+
+        Args:
+            wanted: the scenarios, default: all tests'.
+            more: options of a scenario.
+        """
         SHOTS.mkdir(parents=True, exist_ok=True)
         options = {
             "url": self.url,
@@ -228,6 +234,7 @@ class Workbench:
             "wanted": wanted,
             "python": sys.executable,
             "port": PORT,
+            **more,
             "install": os.environ.get("DAP_TEST_VSCODE_INSTALL") == "1",  # needs a package index
         }
         (self.folder / "options.json").write_text(json.dumps(options))
@@ -264,31 +271,37 @@ def standin(folder: Path) -> Path:
     return package
 
 
-@pytest.fixture(scope="session")
-def driven(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    """What all scenarios have seen, from one workbench."""
+@contextlib.contextmanager
+def running(folder: Path, **environment: str) -> Iterator[Workbench]:
+    """A workbench with the extension and the stand-in; without the means for it the test is skipped."""
     why = missing()
     if why is not None:
         if os.environ.get("DAP_TEST_VSCODE") == "1":
             pytest.fail(why)
         pytest.skip(why)
-    folder = tmp_path_factory.mktemp("workbench")
     bench = Workbench(folder)
     bench.install(standin(folder), ROOT / "vscode-extension" / "dap-agent.vsix")
-    wanted = os.environ.get("DAP_TEST_VSCODE_SCENARIOS")
-    with (
-        ModelServer([LOOK, PROPOSE, LOOK, PROPOSE, Stall(40), LOOK, PROPOSE], key=KEY) as model,
-        (folder / "server.log").open("wb") as log,
-    ):
-        env = bench.environment(ANTHROPIC_BASE_URL=model.url, NO_PROXY="127.0.0.1")
+    with (folder / "server.log").open("wb") as log:
+        env = bench.environment(NO_PROXY="127.0.0.1", **environment)
         server = subprocess.Popen(
             bench.command(), env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
         )
         try:
             bench.until_up(server)
-            results = bench.drive(wanted.split(",") if wanted else None)
-            results["model"] = {"complaints": model.complaints, "requests": len(model.requests)}
-            yield results
+            yield bench
         finally:
             server.terminate()
             server.wait(20)
+
+
+@pytest.fixture(scope="session")
+def driven(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What all scenarios have seen, from one workbench."""
+    wanted = os.environ.get("DAP_TEST_VSCODE_SCENARIOS")
+    with (
+        ModelServer([LOOK, PROPOSE, LOOK, PROPOSE, Stall(40), LOOK, PROPOSE], key=KEY) as model,
+        running(tmp_path_factory.mktemp("workbench"), ANTHROPIC_BASE_URL=model.url) as bench,
+    ):
+        results = bench.drive(wanted.split(",") if wanted else None)
+        results["model"] = {"complaints": model.complaints, "requests": len(model.requests)}
+        return results

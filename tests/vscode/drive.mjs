@@ -325,6 +325,56 @@ const scenarios = {
     return { ours: names.filter((name) => name.startsWith("dapAgent")), factories: names.filter((name) => name === "factory").length };
   },
 
+  // for tests/perf: when the page shows a stop and its lens, beside when the program has raised and the editor was told
+  async measure() {
+    const { rounds, stamps } = options.measure;
+    const view = async () => {
+      await command("workbench.view.debug");
+      await command("workbench.debug.action.focusBreakpointsView");
+    };
+    await debug("proxied"); // the editor knows the filters from now on
+    await ended("proxied");
+    await view();
+    await page.click('.debug-breakpoints .monaco-list-row:has-text("Raised Exceptions") .monaco-checkbox');
+    const watch = () =>
+      page.evaluate((lensSelector) => {
+        const shown = (window.shown = {});
+        const gone = {}; // the former stop's
+        const note = (part, there) => {
+          if (!there) gone[part] = true;
+          else if (gone[part]) shown[part] ??= performance.timeOrigin + performance.now();
+        };
+        const look = () => {
+          note("stop", document.querySelector(".debug-top-stack-frame-line") !== null);
+          note("lens", [...document.querySelectorAll(lensSelector)].some((one) => one.textContent.includes("Autodebug this")));
+        };
+        window.watching?.disconnect();
+        window.watching = new MutationObserver(look);
+        window.watching.observe(document.body, { subtree: true, childList: true, characterData: true, attributes: true });
+      }, ".codelens-decoration a");
+    const took = [];
+    for (let round = 0; round < rounds; round += 1) {
+      for (const name of ["plain", "proxied"]) {
+        fs.rmSync(stamps, { force: true });
+        await watch();
+        await debug(name);
+        for (let number = 0; number < 4; number += 1) {
+          const stops = () => recent().filter((one) => one.fact === "stopped");
+          const wanted = name === "proxied" ? ["stop", "lens"] : ["stop"];
+          await until(() => stops().length > number, "a stop", 40_000);
+          await page.waitForFunction((parts) => parts.every((part) => window.shown[part]), wanted, { timeout: 20_000 });
+          const shown = await page.evaluate(() => window.shown);
+          const raise = Number(fs.readFileSync(stamps, "utf8").trim().split("\n").at(-1)) * 1000;
+          took.push({ name, number, told: stops().at(-1).at - raise, stop: shown.stop - raise, lens: shown.lens - stops().at(-1).at });
+          await watch();
+          await command("workbench.action.debug.continue");
+        }
+        await ended(name);
+      }
+    }
+    return took;
+  },
+
   async ownType() {
     const snapshot = await atException("own type");
     await see(lens("Autodebug this exception"));
@@ -344,7 +394,7 @@ const scenarios = {
 await page.goto(url);
 await see(".monaco-workbench .part.statusbar", 60_000);
 await fact((one) => one.fact === "ready", "the extensions", 60_000);
-for (const name of wanted ?? Object.keys(scenarios)) {
+for (const name of wanted ?? Object.keys(scenarios).filter((one) => one !== "measure")) {
   const begin = Date.now();
   const result = { name, ok: true };
   mark = facts().length;

@@ -6,7 +6,8 @@ import type { Proposal } from "./messages";
 import type { Session, Sessions } from "./sessions";
 import { settings } from "./settings";
 
-const AGAIN = 800; // milliseconds; the exception widget takes the focus, and the editor's blur cancels a refresh before
+// milliseconds; the exception widget takes the focus, and the editor's blur cancels a refresh before
+const AGAIN = [300, 800];
 const PYTHON: vscode.DocumentSelector = [{ language: "python", scheme: "file" }];
 
 export class Lens implements vscode.CodeLensProvider, vscode.CodeActionProvider<Fix>, vscode.Disposable {
@@ -25,16 +26,20 @@ export class Lens implements vscode.CodeLensProvider, vscode.CodeActionProvider<
       sessions.onDidChange(({ what }) => {
         this.emitter.fire();
         if (what !== "progress") {
-          setTimeout(() => this.emitter.fire(), AGAIN);
+          this.again();
         }
       }),
       // the widget takes the focus also when the file is opened again, and what was remembered stays without commands
       vscode.window.onDidChangeVisibleTextEditors(() => {
         if (sessions.offered.some(({ snapshot }) => snapshot !== undefined)) {
-          setTimeout(() => this.emitter.fire(), AGAIN);
+          this.again();
         }
       }),
     );
+  }
+
+  private again(): void {
+    AGAIN.forEach((pause) => setTimeout(() => this.emitter.fire(), pause));
   }
 
   dispose(): void {
