@@ -276,11 +276,15 @@ class _Reply:
                     continue  # the API does not take empty text back
             elif block["type"] == "thinking":
                 block["thinking"] = block.get("thinking", "") + joined
+                if not block.get("signature"):
+                    continue  # cut off while it thought: the API does not take a thought without its signature
             elif block["type"] == "tool_use":
                 call = _call(block, joined)
                 calls.append(call)
                 block["input"] = call.arguments if call.arguments is not None else unparsed(call.raw)
             content.append(block)
+        if content and content[-1]["type"] in ("thinking", "redacted_thinking"):
+            content.append({"type": "text", "text": NO_ANSWER})  # nor a message that ends with one
         stop = "length" if cut else _STOPS.get(self._stop or "", "end")
         if stop == "end" and calls:
             stop = "calls"

@@ -69,7 +69,8 @@ def _anthropic_blocks(answer: Answer, number: int) -> list[tuple[dict[str, Any],
     blocks: list[tuple[dict[str, Any], list[dict[str, Any]]]] = []
     if answer.thinking:
         deltas = [{"type": "thinking_delta", "thinking": piece} for piece in answer.pieces(answer.thinking)]
-        deltas.append({"type": "signature_delta", "signature": f"signature-{number}"})
+        if answer.text or answer.calls or answer.reason != "length":  # else it was cut off while it thought
+            deltas.append({"type": "signature_delta", "signature": f"signature-{number}"})
         blocks.append(({"type": "thinking", "thinking": "", "signature": ""}, deltas))
     if answer.text:
         deltas = [{"type": "text_delta", "text": piece} for piece in answer.pieces(answer.text)]

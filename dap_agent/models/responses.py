@@ -121,7 +121,10 @@ class Reply:
             stop = "length"
         elif self._reason == "content_filter" or (refusal and not calls):
             stop, text = "refusal", text or refusal
-        raw_turn = sendable({"api": API, "model": self._model, "output": self._items}) if self._items else None
+        items = self._items
+        while items and items[-1].get("type") == "reasoning":
+            items = items[:-1]  # cut off while it thought: the API does not take a thought without what follows it
+        raw_turn = sendable({"api": API, "model": self._model, "output": items}) if items else None
         return Turn(text, tuple(calls), stop, self._usage, raw_turn)
 
 

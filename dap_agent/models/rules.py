@@ -51,6 +51,8 @@ def _anthropic(body: Any) -> Iterator[str]:
         yield from _anthropic_answers(where, blocks, open_ids, role)
         for block in blocks:
             yield from _anthropic_block(where, block, role)
+        if role == "assistant" and blocks[-1].get("type") in ("thinking", "redacted_thinking"):
+            yield f"{where}: The final block in an assistant message cannot be `thinking`."
         open_ids = [block["id"] for block in blocks if block.get("type") == "tool_use"] if role == "assistant" else []
     if messages[-1]["role"] == "assistant":
         yield "This model does not support assistant message prefill. The conversation must end with a user message."
@@ -86,7 +88,7 @@ def _anthropic_block(where: str, block: Any, role: Any) -> Iterator[str]:
             yield f"{where}.tool_use.input: Input should be a valid dictionary"
         if not _ANTHROPIC_ID.fullmatch(str(block.get("id"))):
             yield f"{where}.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'"
-    if kind == "thinking" and "signature" not in block:
+    if kind == "thinking" and not block.get("signature"):
         yield f"{where}.thinking.signature: Field required"
     if kind == "thinking" and "cache_control" in block:
         yield f"{where}.thinking.cache_control: Extra inputs are not permitted"
@@ -184,8 +186,14 @@ def _responses(body: Any) -> Iterator[str]:
     if not isinstance(body.get("model"), str) or not body["model"]:
         yield "Missing required parameter: 'model'."
     open_ids: list[str] = []
-    for number, item in enumerate(body.get("input") or ()):
+    items = body.get("input") or ()
+    for number, item in enumerate(items):
         kind = item.get("type")
+        follows = items[number + 1] if number + 1 < len(items) else {}
+        if kind == "reasoning" and (
+            follows.get("role") == "user" or follows.get("type") in (None, "function_call_output")
+        ):
+            yield f"Item '{item.get('id')}' of type 'reasoning' was provided without its required following item."
         if kind == "function_call":
             open_ids.append(item.get("call_id"))
         elif kind == "function_call_output":

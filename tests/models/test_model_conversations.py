@@ -142,6 +142,21 @@ def test_each_request_begins_with_the_one_before(kit: Any, api: str) -> None:
         after[key] = longer
 
 
+@pytest.mark.parametrize("stop", ["length", "end"])
+def test_an_answer_of_thoughts_only_does_not_end_the_conversation(kit: Any, api: str, stop: str) -> None:
+    server = kit.serve(Reply("", stop=stop, thinking="Hm, so"), Reply("Done."))
+    backend = kit.backend(api, server)
+
+    async def talk() -> tuple[Turn, Turn]:
+        first = await kit.ask(backend, close=False)
+        return first, await kit.ask(backend, conversation([first]))
+
+    first, second = kit.run(talk())
+    assert (first.text, first.calls, first.stop) == ("", (), stop)
+    assert not server.complaints
+    assert second.text == "Done."
+
+
 def test_anthropic_marks_what_to_cache(kit: Any) -> None:
     replies = [Reply(f"Look {number}", [("frame", {"number": number})]) for number in range(4)]
     server = kit.serve(*replies)

@@ -77,6 +77,7 @@ def test_good_requests_are_not_complained_about() -> None:
         ("messages/1/content/1/input", "text", "valid dictionary"),
         ("messages/1/content/1/id", "a b", "should match pattern"),
         ("messages/1/content/0", {"type": "thinking", "thinking": "x"}, "signature: Field required"),
+        ("messages/1/content/1", {"type": "thinking", "thinking": "x", "signature": "s"}, "final block"),
         ("messages/1/content/0", {"type": "image"}, "unknown block type"),
         ("messages/2/content/0", {"type": "text", "text": "x"}, "without `tool_result` blocks immediately after: t1"),
         ("messages/2/content", [{"type": "text", "text": "x"}, RESULT], "without `tool_result` blocks immediately"),
