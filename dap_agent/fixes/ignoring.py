@@ -68,8 +68,8 @@ def walk(root: Path, *, for_copy: bool = False) -> Iterator[Entry]:
 
     Args:
         for_copy: also folders (before what is in them), and what imports need and git does not ignore for good:
-            files that git tracks although they match a pattern, and built extensions and Python files
-            (`_version.py`) that are ignored one by one.
+            files that git tracks although they match a pattern, and built extensions and Python files that are
+            ignored one by one (`_version.py`) or with their folder (generated code), if it has some at its top.
     """
     tracked = _tracked_but_ignored(root) if for_copy else frozenset()
     folders = frozenset(str(parent) for path in tracked for parent in PurePosixPath(path).parents)
@@ -82,7 +82,10 @@ class _Walk:
     tracked: frozenset[str]
     tracked_folders: frozenset[str]
 
-    def folder(self, absolute: str, relative: str, levels: tuple[_Level, ...], ignored: bool) -> Iterator[Entry]:
+    def folder(
+        self, absolute: str, relative: str, levels: tuple[_Level, ...], ignored: bool, imported: bool = False
+    ) -> Iterator[Entry]:
+        """One folder; *imported*: it is ignored, and what imports need of it is taken all the same."""
         try:
             with os.scandir(absolute) as found:
                 entries = sorted(found, key=lambda entry: entry.name)
@@ -92,6 +95,10 @@ class _Walk:
         if relative:
             if "pyvenv.cfg" in names:
                 return
+            if ignored and not imported and relative[:-1] not in self.tracked_folders:
+                imported = any(name.endswith(".py") for name in names)
+                if not imported:
+                    return
             if self.for_copy:
                 yield Entry(relative[:-1], os.lstat(absolute), False)
         if ".gitignore" in names:
@@ -104,10 +111,14 @@ class _Walk:
                 is_folder = entry.is_dir(follow_symlinks=False)
                 hidden = ignored or (bool(levels) and _ignored(levels, path + "/" if is_folder else path))
                 if is_folder:
-                    if entry.name in _SKIPPED or (hidden and path not in self.tracked_folders):
+                    if entry.name in _SKIPPED or (hidden and not self.for_copy):
                         continue
-                    yield from self.folder(entry.path, path + "/", levels, hidden)
-                elif not hidden or path in self.tracked or (self.for_copy and not ignored and _needed(path)):
+                    yield from self.folder(entry.path, path + "/", levels, hidden, imported)
+                elif (
+                    not hidden
+                    or path in self.tracked
+                    or (self.for_copy and (imported or not ignored) and _needed(path))
+                ):
                     yield Entry(path, entry.stat(follow_symlinks=False), entry.is_symlink())
             except OSError:
                 continue  # gone between the listing and here

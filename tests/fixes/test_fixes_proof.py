@@ -545,3 +545,29 @@ def test_modules_named_like_the_standard_librarys(project: Make) -> None:
     """
     verdict = proved(workspace, proposal(test, fix), failure)
     assert verdict.kind == "proved", verdict
+
+
+def test_generated_code_in_an_ignored_folder_is_imported(project: Make) -> None:
+    files = {
+        ".gitignore": "gen/\nbig/\n",
+        "app/__init__.py": "",
+        "app/gen/__init__.py": "",
+        "app/gen/v1/prices_pb2.py": "PRICES = {}\n",
+        "gen/names_pb2.py": "NAME = 'pear'\n",
+        "gen/big/table.bin": "",
+        "big/data/table.py": "",
+        "app/shop.py": "from app.gen.v1.prices_pb2 import PRICES\ndef price(name):\n    return PRICES[name]\n",
+    }
+    workspace = project(files)
+    failure = Failure("KeyError", "'pear'", "price", str(workspace.root / "app/shop.py"))
+    test = """
+        import pathlib
+        from app.shop import price
+        from gen.names_pb2 import NAME
+        def test_x():
+            assert price(NAME) == 0
+            assert not pathlib.Path("big").exists() and not list(pathlib.Path("gen").rglob("*.bin"))
+    """
+    fix = ReplaceSymbol("app/shop.py", "price", FIXED)
+    assert proved(workspace, proposal(test, fix), failure).kind == "proved"
+    assert sorted(map(workspace.relative, workspace.files())) == [".gitignore", "app/__init__.py", "app/shop.py"]
