@@ -255,7 +255,7 @@ class _Investigation:
         self.messages.append(UserMessage(first))
         if self.meter.budget.cost is not None and self.meter.cost is None:
             self.tell("note", f"The price of {self.backend.name} is not known: the money budget cannot be kept.")
-        nudged = warned = False
+        nudged = warned = cut = False
         while True:
             why = self.meter.exhausted()
             if why:
@@ -279,6 +279,7 @@ class _Investigation:
             if turn.stop == "refusal":
                 return self.outcome("gave-up", f"The model refused to go on. {self.words}".strip())
             if turn.calls:
+                cut = False
                 try:
                     await self.answer(turn)
                 except ProgramResumed as error:
@@ -286,11 +287,12 @@ class _Investigation:
                 if self.desk.done:
                     assert self.desk.proposal is not None
                     return self.outcome("proposed", self.desk.proposal.cause)
-            elif nudged or self._is_final(turn):
+            elif self._is_final(turn) or (cut if turn.stop == "length" else nudged):
                 return self._last_word(turn)
             else:
-                nudged = True
-                self.say(self.job.cut_off if turn.stop == "length" else self.job.nudge)
+                # an answer that was cut off is no decision to say no more: only twice in a row it ends the investigation
+                nudged, cut = True, turn.stop == "length"
+                self.say(self.job.cut_off if cut else self.job.nudge)
 
     def _is_final(self, turn: Turn) -> bool:
         # at a pause the explanation is what was asked for
@@ -300,7 +302,9 @@ class _Investigation:
     def _last_word(self, turn: Turn) -> Outcome:
         if not self.job.proposes and turn.text.strip():
             return self.outcome("answered", self.words)
-        return self.outcome("gave-up", self.words or "The model gave no explanation.")
+        cut = "The model's answers were cut off at the limit of output tokens." if turn.stop == "length" else ""
+        said = f"{cut} {self.words}".strip()
+        return self.outcome("gave-up", said or "The model gave no explanation.")
 
     def _without_proposal(self, why: str) -> str:
         return f"{why} {self.words}".strip() if self.desk.proposal is None else why

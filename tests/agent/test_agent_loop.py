@@ -89,6 +89,14 @@ async def test_an_answer_cut_off_is_told(run: Any, kit: Any) -> None:
     assert outcome.explanation == "very long"
 
 
+async def test_answers_cut_off_end_it_only_twice_in_a_row(run: Any, kit: Any) -> None:
+    cut = kit.say("", stop="length")
+    model = kit.Script(kit.say("hm"), kit.calls(("stack", {})), cut, kit.calls(("exception", {})), cut, cut)
+    outcome = await run(model)
+    assert outcome.turns == 6
+    assert outcome.explanation == "The model's answers were cut off at the limit of output tokens. hm"
+
+
 async def test_a_call_cut_off_is_told(run: Any, kit: Any) -> None:
     cut = replace(kit.calls(("propose", '{"title": "Fi')), stop="length")
     model = kit.Script(cut, kit.say("a"), kit.say("b"))
