@@ -4,7 +4,7 @@ from typing import Any
 
 from dap_agent.agent.looking import check_frame
 from dap_agent.agent.tools import Tool, ToolContext, ToolError, example_call
-from dap_agent.session.redaction import mask_snapshot, mask_text
+from dap_agent.session.redaction import mask_code, mask_snapshot
 from dap_agent.session.trace import trace_text
 
 _NAMES = {"type": "array", "items": {"type": "string"}}
@@ -19,7 +19,22 @@ async def _trace(context: ToolContext, arguments: dict[str, Any]) -> str:
         raise ToolError(f"Give code or test, not both. A right call: {example_call(TRACE)}")
     wanted = {name: arguments[name] for name in _WANTED if name in arguments}
     found = await context.program.trace(timeout=float(arguments.get("timeout", 5)), number=frame, **wanted)
-    return mask_text(trace_text(mask_snapshot(found), str(context.workspace.root) + "/"))
+    return trace_text(_masked(found), str(context.workspace.root) + "/")
+
+
+def _masked(found: dict[str, Any]) -> dict[str, Any]:
+    """*found* masked: source as code (`token_list = list(tokens)` tells no secret), all else as a snapshot."""
+    masked: dict[str, Any] = mask_snapshot(found)
+    for before, after in zip(_with_source(found), _with_source(masked), strict=True):
+        after["text"] = mask_code(str(before["text"]))
+    return masked
+
+
+def _with_source(found: dict[str, Any]) -> list[dict[str, Any]]:
+    change, when = found["first_change"] or {}, found["when"] or {}
+    places = [change.get("began"), *change.get("changes", ()), change.get("other_type"), when.get("first")]
+    steps = [step for step in found["steps"] if step["kind"] not in ("raise", "gap")]
+    return [place for place in (*places, *steps) if place is not None and place.get("text")]
 
 
 TRACE = Tool(

@@ -55,6 +55,8 @@ _ANNOTATION = re.compile(r"[ \t]*:[^=\n\"'#]{1,80}=[ \t]*")
 _AFTER_OPTION = re.compile(r"[ \t]+(?=[^\s\-])")
 _OPENING = re.compile(r"[bBuUrRfF]{0,2}(\\*)(\"\"\"|'''|\"|')")
 _BARE = re.compile(r"(?:(?!&[\w.%\-]+=)[^\s\"'\\])+")
+# what a parser's token looks like: `token=<lexer.Token kind=3>`, `token=Token(kind='NAME')`
+_OBJECT = re.compile(r"<[A-Za-z_][\w.]* |[A-Za-z_][\w.]*\(")
 _TO_LINE_END = re.compile(r"[^\r\n\"']+")
 _SCHEME_WORD = re.compile(r"(?:basic|bearer|token|digest|negotiate|apikey)[ \t]+(?=\S)", re.I)
 _NOTHING = frozenset(["none", "null", "true", "false", "undefined", "", "...", MASK])
@@ -333,7 +335,7 @@ def _value_after(text: str, end: int, name: str, code: bool) -> tuple[int, int] 
         return (value.start(), value.end()) if value else None
     scheme = _SCHEME_WORD.match(text, start)
     value = _BARE.match(text, scheme.end() if scheme else start)
-    if value is None:
+    if value is None or (_OBJECT.match(text, start) and is_token_name(name)):
         return None
     stop = len(value[0].rstrip(",;)]}>")) + value.start()
     if stop <= start or text.startswith(MASK, value.start()):

@@ -80,6 +80,21 @@ def test_the_answer(program: Any, workspace: Workspace, traced: dict[str, Any]) 
         assert part in answer.content, answer.content
 
 
+def test_source_is_masked_as_code(program: Any, workspace: Workspace, traced: dict[str, Any]) -> None:
+    (line,) = [step for step in traced["steps"] if step.get("text") == "if lines:"]
+    token = {"name": "token", "before": None, "value": shown("<lexer.Token kind=3>", "lexer.Token"), "late": False}
+    line["text"], line["changes"] = "if token.is_space:", [token]
+    traced["first_change"]["began"]["text"] = "token_list = list(tokens)"
+    traced["when"]["first"]["text"] = "password = 'hunter22'"
+    traced["outcome"] = "total(token=<lexer.Token kind=3>) raised ValueError: password=hunter22"
+    program.traced = traced
+    content = ask(program, workspace).content
+    assert "  11: if token.is_space:  -> true  # token = <lexer.Token kind=3>\n" in content
+    assert "token_list = list(tokens)\n" in content
+    assert "total(token=<lexer.Token kind=3>) raised ValueError: password=<masked>" in content
+    assert "hunter22" not in content
+
+
 def test_wrong_calls(program: Any, workspace: Workspace, data: dict[str, Any]) -> None:
     assert "not both" in ask(program, workspace, code="f()", test="tests/test_a.py::test_b").content
     assert "There is no frame 99" in ask(program, workspace, frame=99).content

@@ -81,6 +81,11 @@ def test_token_shapes(secret: str, around: str) -> None:
         ("https://x/?api_key=abc&page=2", "https://x/?api_key=<masked>&page=2"),
         ("run --password hunter2 --verbose", "run --password <masked> --verbose"),
         ("unexpected token: )", "unexpected token: )"),
+        (
+            "f(token=<lex.Token kind=3>, last_token=Token(kind='X'))",
+            "f(token=<lex.Token kind=3>, last_token=Token(kind='X'))",
+        ),
+        ("password=Token('x') api_token=<a b", "password=<masked>'x') api_token=<masked> b"),
         ("Unexpected token < in JSON", "Unexpected token < in JSON"),
         ("max_tokens=5 tokenizer=bpe author=me", "max_tokens=5 tokenizer=bpe author=me"),
         ("password=None token=null", "password=None token=null"),
