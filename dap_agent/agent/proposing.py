@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dap_agent.agent.journal import Journal
 from dap_agent.agent.report import verdict_json, verdict_text
 from dap_agent.agent.tools import Tool, ToolContext, ToolError
-from dap_agent.session.redaction import mask, mask_code, mask_json, mask_text
+from dap_agent.session.redaction import mask, mask_json, mask_text
 from dap_agent.session.rendering import one_line, owner_text
 from dap_agent.session.snapshot import Snapshot
 
@@ -87,7 +87,7 @@ class Desk:
         if key in self._judged:
             raise ToolError(f"You proposed exactly this before. {self._sent_back(self._judged[key])}")
         proposal, changes = await asyncio.to_thread(self._plan, data)
-        written, diff = proposal.to_json(), mask_code(changes.diff())
+        written, diff = proposal.to_json(), changes.masked_diff()
         trial = await self._attempt(changes) if self._attempt is not None else None
         tried = mask_json(trial.to_json()) if trial is not None else None
         self._journal.write("proposal", proposal=written, diff=diff, trial=tried)

@@ -165,7 +165,7 @@ def proposal_body(work: Work) -> dict[str, Any]:
     Args:
         work: one that proposes.
     """
-    from dap_agent.session.redaction import mask_code, mask_json
+    from dap_agent.session.redaction import mask_json
 
     outcome = work.outcome
     assert outcome is not None and outcome.proposal is not None and outcome.changes is not None, "it proposes"
@@ -185,7 +185,7 @@ def proposal_body(work: Work) -> dict[str, Any]:
     return {
         "id": work.id,
         **told,
-        "diff": mask_code(outcome.changes.diff()),
+        "diff": outcome.changes.masked_diff(),
         "files": changes.changed_files(outcome.changes),
         "test": str(work.workspace.root / proposal.test.file),
         "proved": outcome.proved,

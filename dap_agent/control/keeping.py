@@ -62,7 +62,6 @@ def described(one: Kept) -> dict[str, Any]:
 def _fix(one: Kept) -> dict[str, Any]:
     from dap_agent.control.changes import changed_files
     from dap_agent.control.views import file_texts
-    from dap_agent.session.redaction import mask_code
 
     assert one.fix is not None, "the caller has looked"
     fix = {key: one.fix[key] for key in ("id", "title", "proved", "applied")}
@@ -75,7 +74,7 @@ def _fix(one: Kept) -> dict[str, Any]:
     except (DapAgentError, OSError):
         return without
     files = [{**file, **texts[file["path"]]} for file in changed_files(changes)]
-    return {**fix, "fits": True, "diff": mask_code(changes.diff()), "files": files}
+    return {**fix, "fits": True, "diff": changes.masked_diff(), "files": files}
 
 
 def apply(one: Kept, *, unproved: bool = False) -> list[str]:

@@ -79,7 +79,7 @@ def _where(snapshot: "Snapshot") -> str:
 
 
 def _fix(outcome: "Outcome") -> list[str]:
-    from dap_agent.session.redaction import mask_code, mask_text
+    from dap_agent.session.redaction import mask_text
 
     proposal = outcome.proposal
     assert proposal is not None, "the caller has looked"
@@ -95,7 +95,7 @@ def _fix(outcome: "Outcome") -> list[str]:
                 lines.append(f"  {code(mask_text(item.expression))}{value}{frame}")
         parts += ["## Evidence", "\n".join(lines)]
     if outcome.changes is not None:
-        parts += ["## Change", block(mask_code(outcome.changes.diff()), "diff")]
+        parts += ["## Change", block(outcome.changes.masked_diff(), "diff")]
     return parts
 
 

@@ -1,6 +1,7 @@
 """Edits -> new bytes of files, without touching the disk: all of them or none."""
 
 import difflib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from dap_agent.fixes.proposal import (
     Edit,
     InsertImport,
     Proposal,
+    RegressionTest,
     ReplaceSymbol,
     StrReplace,
     WriteFile,
@@ -22,6 +24,9 @@ from dap_agent.fixes.replacing import Splice, replace_symbol
 from dap_agent.fixes.source_text import SourceText, decode, is_python, new_file, unix
 from dap_agent.fixes.symbols import module
 from dap_agent.fixes.workspace import Workspace
+from dap_agent.session.redaction import mask_lines
+
+_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 
 @dataclass(frozen=True)
@@ -59,6 +64,10 @@ class ChangeSet:
         """All changes as a unified diff in git's format."""
         return "".join(_diff(change) for change in self.files)
 
+    def masked_diff(self) -> str:
+        """The same for models and records: masked, each file by the rules for its kind."""
+        return "".join(_diff(change, masked=True) for change in self.files)
+
 
 class _File:
     """A file under change: its text after the edits so far."""
@@ -82,12 +91,20 @@ class _File:
         return line
 
 
-def plan(workspace: Workspace, edits: Sequence[Edit], *, python: Path | None = None, check: bool = True) -> ChangeSet:
+def plan(
+    workspace: Workspace,
+    edits: Sequence[Edit],
+    *,
+    test: RegressionTest | None = None,
+    python: Path | None = None,
+    check: bool = True,
+) -> ChangeSet:
     """What *edits* do to the files of *workspace*. Nothing is written.
 
     Several edits to one file apply in order. Every Python file must compile under its own encoding.
 
     Args:
+        test: a regression test, written as a new file after the edits.
         python: the debuggee's interpreter; it compiles the results too, since its grammar may be older or newer
             than ours. Without it our own grammar decides.
         check: whether they are compiled at all.
@@ -100,11 +117,14 @@ def plan(workspace: Workspace, edits: Sequence[Edit], *, python: Path | None = N
     files: dict[Path, _File] = {}
     problems: list[str] = []
     failures: list[Exception] = []
-    for number, edit in enumerate(edits, 1):
+    steps = [(f"edit {number} ({kind_of(edit)} in {edit.file})", edit) for number, edit in enumerate(edits, 1)]
+    if test is not None:
+        steps.append((f"the test ({test.file})", WriteFile(test.file, test.source)))
+    for number, (step, edit) in enumerate(steps):
         try:
-            _apply(workspace, files, edit)
+            _apply(workspace, files, edit, is_test=number == len(edits))
         except (EditError, UnreadableFile, WorkspaceError) as error:
-            problems.append(f"edit {number} ({kind_of(edit)} in {edit.file}): {error.message}")
+            problems.append(f"{step}: {error.message}")
             failures.append(error)
     if problems:
         first = next((error for error in failures if not isinstance(error, EditError)), None)
@@ -131,15 +151,16 @@ def plan_proposal(workspace: Workspace, proposal: Proposal, *, python: Path | No
     Raises:
         As `plan`; EditError also when the test's file exists.
     """
-    return plan(workspace, [*proposal.edits, WriteFile(proposal.test.file, proposal.test.source)], python=python)
+    return plan(workspace, proposal.edits, test=proposal.test, python=python)
 
 
-def _apply(workspace: Workspace, files: dict[Path, _File], edit: Edit) -> None:
+def _apply(workspace: Workspace, files: dict[Path, _File], edit: Edit, *, is_test: bool = False) -> None:
     path = workspace.resolve(edit.file)
     file = files.get(path)
     if isinstance(edit, WriteFile):
         if file is not None or path.exists():
-            raise EditError("the file exists already; change it by replace_symbol or str_replace, or take another name")
+            how = "change it by replace_symbol or str_replace, or take" if not is_test else "a regression test goes into"
+            raise EditError(f"the file exists already; {how} a new one")
         for parent in path.parents:
             if parent.exists() and not parent.is_dir():
                 raise EditError(f"{workspace.relative(parent)} is a file, so nothing can be written below it")
@@ -150,7 +171,7 @@ def _apply(workspace: Workspace, files: dict[Path, _File], edit: Edit) -> None:
         file = files[path] = _load(workspace, path)
     text, newline = file.source.text, file.source.newline
     if isinstance(edit, StrReplace):
-        file.splice(str_replace(text, edit.old, edit.new, newline=newline))
+        file.splice(str_replace(text, edit.old, edit.new, newline=newline, code=is_python(path.name)))
         return
     if not is_python(path.name):
         raise EditError("it is not a Python file; use str_replace")
@@ -187,7 +208,7 @@ def _check_syntax(changes: list[FileChange], python: Path | None) -> None:
         raise EditError("\n".join(problems))
 
 
-def _diff(change: FileChange) -> str:
+def _diff(change: FileChange, *, masked: bool = False) -> str:
     a, b = f"a/{change.name}", f"b/{change.name}"
     old = _lines(change.old or b"", change.name)
     new = _lines(change.new, change.name)
@@ -195,10 +216,25 @@ def _diff(change: FileChange) -> str:
     if change.old is None:
         head.append(f"new file mode {'100755' if change.mode & 0o100 else '100644'}\n")
         a = "/dev/null"
-    body = []
-    for line in difflib.unified_diff(old, new, a, b):
+    # masked as whole files: a few lines out of the middle of a private key look harmless
+    shown = (_masked(old, change.name), _masked(new, change.name)) if masked else (old, new)
+    found = list(difflib.unified_diff(old, new, a, b))
+    body, at = found[:2], [0, 0]
+    for line in found[2:]:
+        if hunk := _HUNK.match(line):
+            # of an empty range the header names the line before it
+            at = [int(first) - (size != "0") for first, size in (hunk.group(1, 2), hunk.group(3, 4))]
+        else:
+            side = 1 if line[0] == "+" else 0
+            line = line[0] + shown[side][at[side]]
+            at = [at[0] + (line[0] != "+"), at[1] + (line[0] != "-")]
         body.append(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n")
     return "".join(head + body)
+
+
+def _masked(lines: list[str], name: str) -> list[str]:
+    masked = mask_lines([line.removesuffix("\n") for line in lines], code=is_python(name))
+    return [text + ("\n" if line.endswith("\n") else "") for text, line in zip(masked, lines, strict=True)]
 
 
 def _lines(data: bytes, name: str) -> list[str]:

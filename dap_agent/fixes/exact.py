@@ -7,16 +7,21 @@ from bisect import bisect_left
 from dap_agent.fixes.failures import EditError
 from dap_agent.fixes.replacing import Splice
 from dap_agent.fixes.source_text import check_model_text, ending, split_lines, unix
+from dap_agent.session.redaction import mask, mask_lines
 
 _WINDOWS = 40
 _SHOWN_LINES = 30
 _SCORED_LINES = 50_000
+_MASKED_AROUND = 200  # the middle of a private key alone looks harmless
 
 
-def str_replace(text: str, old: str, new: str, *, newline: str = "\n") -> Splice:
+def str_replace(text: str, old: str, new: str, *, newline: str = "\n", code: bool = True) -> Splice:
     """The splice that replaces *old*, which must occur exactly once, by *new*.
 
     Newlines of *old* match any newline of the file; what *new* adds gets the newline of its surroundings.
+
+    Args:
+        code: whether the file is Python: by which rules what an error shows of it is masked.
 
     Raises:
         EditError: *old* is empty, equals *new*, is not there (with the nearest text), or is there more than once.
@@ -29,7 +34,7 @@ def str_replace(text: str, old: str, new: str, *, newline: str = "\n") -> Splice
         raise EditError("old and new are the same text, so nothing would change")
     places = _places(plain, old)
     if not places:
-        raise EditError(_not_found(plain, old))
+        raise EditError(_not_found(plain, old, code))
     if len(places) > 1:
         numbers = ", ".join(str(plain.count("\n", 0, place) + 1) for place in places[:20])
         raise EditError(f"old occurs {len(places)} times (at lines {numbers}); take in more of the lines around it")
@@ -82,7 +87,9 @@ def _newline_near(text: str, at: int) -> str:
     return ending(lines[-1]) or (ending(lines[-2]) if len(lines) > 1 else "") if lines else ""
 
 
-def _not_found(text: str, old: str) -> str:
+def _not_found(text: str, old: str, code: bool) -> str:
+    if mask() in old:
+        return f"old holds {mask()}, which stands for a secret that the file has there: take the lines around it"
     lines, wanted = text.split("\n"), old.strip("\n").split("\n")
     nearest = _nearest(lines, wanted)
     if nearest is None:
@@ -92,7 +99,9 @@ def _not_found(text: str, old: str) -> str:
         why = "it differs in blanks only"
     else:
         why = f"{ratio:.0%} alike"
-    shown = "\n".join(found[:_SHOWN_LINES])
+    first = max(0, line - 1 - _MASKED_AROUND)
+    around = mask_lines(lines[first : line - 1 + len(found) + _MASKED_AROUND], code=code)
+    shown = "\n".join(around[line - 1 - first :][: min(len(found), _SHOWN_LINES)])
     more = f"\n... {len(found) - _SHOWN_LINES} more lines" if len(found) > _SHOWN_LINES else ""
     return f"old is not in the file; the nearest text is at line {line} ({why}):\n{shown}{more}"
 

@@ -464,6 +464,30 @@ def test_diff_is_what_git_applies(tmp_path: Path) -> None:
     for change in changes.files:
         assert change.path.read_bytes() == change.new
     assert "+++ b/c/d.txt" in changes.diff() and "--- /dev/null" in changes.diff()
+    assert changes.masked_diff() == changes.diff()
+
+
+def test_secrets_of_a_file_are_neither_in_a_near_miss_nor_in_the_masked_diff(tmp_path: Path) -> None:
+    key = [
+        "-----BEGIN RSA PRIVATE KEY-----",
+        *(f"MIIE{number}aXq9" for number in range(9)),
+        "-----END RSA PRIVATE KEY-----",
+    ]
+    config = "\n".join(["db:", "  password: hunter2xyz", "  host: a", "  port: 1", "pem: |", *key, "last: 1", ""])
+    (tmp_path / "config.yaml").write_text(config)
+    workspace = Workspace(tmp_path)
+    for old in ("db:\n  host: a\n  port: 2\n", "MIIE7aXq9\nMIIE8aXq9\nlast: 2\n", "  password: <masked>\n  host: a\n"):
+        with pytest.raises(EditError, match="old") as caught:
+            plan(workspace, [StrReplace("config.yaml", old, "x")])
+        assert not any(secret in caught.value.message for secret in ("hunter2", "MIIE", "nothing in it is similar"))
+    changes = plan(
+        workspace, [StrReplace("config.yaml", "host: a", "host: b"), StrReplace("config.yaml", "last: 1", "z")]
+    )
+    assert "hunter2" in changes.diff() and "MIIE8" in changes.diff()
+    masked = changes.masked_diff()
+    assert "hunter2" not in masked and "MIIE" not in masked
+    assert "-  host: a\n+  host: b\n" in masked and "-last: 1\n+z\n" in masked
+    assert masked.count("\n") == changes.diff().count("\n")
 
 
 # --- properties -------------------------------------------------------------------------------------------------------
