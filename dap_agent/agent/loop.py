@@ -290,7 +290,7 @@ class _Investigation:
             elif self._is_final(turn) or (cut if turn.stop == "length" else nudged):
                 return self._last_word(turn)
             else:
-                # an answer that was cut off is no decision to say no more: only twice in a row it ends the investigation
+                # an answer that was cut off is no decision to say no more: only twice in a row it ends it
                 nudged, cut = True, turn.stop == "length"
                 self.say(self.job.cut_off if cut else self.job.nudge)
 
