@@ -54,7 +54,7 @@ async def _run_test(context: ToolContext, arguments: dict[str, Any]) -> str:
     if source is not None and context.desk is not None and context.desk.failure is not None:
         from dap_agent.fixes.reasons import problem_of
 
-        path = context.workspace.resolve(file)
+        path = context.workspace.resolve(file.partition("::")[0])
         problem = problem_of(run, context.desk.failure, context.workspace.folders, path, [])
         parts.append(f"As a regression test: {problem or 'red for the right reason'}.")
     return mask_text("\n".join(parts))
@@ -95,7 +95,7 @@ RUN_TEST = Tool(
         "type": "object",
         "properties": {
             "source": {"type": "string", "minLength": 1, "description": "of a new file; without it: an existing file"},
-            "file": {"type": "string", "minLength": 1, "description": f"default {_DEFAULT_TEST}"},
+            "file": {"type": "string", "minLength": 1, "description": f"default {_DEFAULT_TEST}; FILE::TEST for one"},
         },
         "additionalProperties": False,
     },

@@ -105,7 +105,7 @@ async def run_test(
     """Runs one test file in a scratch copy.
 
     Args:
-        test_file: its path, relative to the workspace's root.
+        test_file: its path, relative to the workspace's root; one of its tests alone is `FILE::NAME`, as for pytest.
         source: its content; None runs the file that is there.
         timeout: seconds.
         changes: made in the copy first; None = the code as it is.
@@ -116,6 +116,7 @@ async def run_test(
         ScratchError: the workspace could not be copied.
         CannotRun: the interpreter does not run.
     """
+    test_file, colons, name = test_file.partition("::")
     path = workspace.resolve(test_file)
     if source is None:
         workspace.bytes_of(path)
@@ -127,7 +128,7 @@ async def run_test(
         if source is not None:
             scratch.put(path, new_file(source, path.name).encode())
         runner = _runner(scratch, python, env, sys_path, [])
-        return await runner.run([scratch.argument(path)], timeout=timeout)
+        return await runner.run([scratch.argument(path) + colons + name], timeout=timeout)
 
 
 def _runner(

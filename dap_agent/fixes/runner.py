@@ -272,13 +272,16 @@ def run_pytest(config: Json, report: Report, watch: Watch) -> int:
 def run_scripts(config: Json, report: Report, watch: Watch) -> int:
     report.write("session")
     failed = ran = 0
-    for name in config["files"]:
+    for wanted in config["files"]:
+        name, colons, _ = wanted.partition("::")
         path = os.path.join(config["root"], name)
         module = load(path, name, report)
         if module is None:
             failed += 1
             continue
         for test_id, call, skip, coroutine in tests_of(module, name):
+            if colons and test_id != wanted and not test_id.startswith(wanted + "::"):
+                continue
             ran += 1
             error: BaseException | None = None
             watch.start()

@@ -189,7 +189,7 @@ async def test_a_stop_without_an_exception_has_nothing_to_prove(run: Any, kit: A
         ({"test": ...}, ["missing 'test' (the regression test: red on the old code", 'A right call: propose {"title"']),
         ({"test": {"file": "tests/test_x.py", "source": " \n"}}, ["$.test.source: must not be blank"]),
         ({"test": {"file": "tests/x.py", "source": "1"}}, ["$.test.file", "named test_*.py"]),
-        ({"test": {"file": "tests/test_orders.py", "source": "1"}}, ["the file exists already"]),
+        ({"test": {"file": "tests/test_orders.py", "source": "1"}}, ["the test (tests/test_orders.py)", "a new one"]),
         ({"test": {"file": "../test_x.py", "source": "1"}}, ["outside the workspace", "workspace only"]),
         ({"evidence": []}, ["evidence"]),
         ({"edits": []}, ["edits"]),

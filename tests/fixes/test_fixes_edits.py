@@ -447,8 +447,11 @@ def test_proposal_with_its_test(tmp_path: Path) -> None:
     assert [c.name for c in plan_proposal(Workspace(tmp_path), proposed).files] == ["m.py", "tests/test_x.py"]
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests/test_x.py").write_text("")
-    with pytest.raises(EditError, match="exists already"):
+    with pytest.raises(EditError) as refused_:
         plan_proposal(Workspace(tmp_path), proposed)
+    assert refused_.value.message == (
+        "the test (tests/test_x.py): the file exists already; a regression test goes into a new one"
+    )
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git applies the diff")

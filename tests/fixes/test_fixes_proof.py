@@ -383,6 +383,16 @@ def test_run_test_on_old_and_new_code(project: Make, temp: Path) -> None:
     assert list(temp.iterdir()) == []
 
 
+@pytest.mark.parametrize("with_pytest", [True, False])
+def test_one_test_of_a_file_alone(project: Make, bare_python: Path, with_pytest: bool) -> None:
+    source = "class TestIt:\n    def test_a(self): pass\n    def test_b(self): 1 / 0\ndef test_a(): pass\n"
+    workspace = project({"tests/test_a.py": source})
+    python = Path(sys.executable) if with_pytest else bare_python
+    for name, ran in (("test_a", 1), ("TestIt", 2), ("TestIt::test_b", 1)):
+        found = asyncio.run(run_test(workspace, f"tests/test_a.py::{name}", None, python=python, timeout=60))
+        assert (len(found.tests), found.outcome) == (ran, "passed" if name == "test_a" else "failed")
+
+
 def test_edit_of_a_named_package_outside_the_root(project: Make, tmp_path: Path) -> None:
     lib = tmp_path / "env/lib/python3.11/site-packages/dep"
     lib.mkdir(parents=True)
