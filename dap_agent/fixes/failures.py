@@ -35,6 +35,10 @@ class UndoError(DapAgentError):
     """The last fix cannot be taken back as asked."""
 
 
+class UndoRecordError(ApplyError, UndoError):
+    """There is no place to keep what undoes a fix: the state directory cannot be written."""
+
+
 class ProposalError(DapAgentError):
     """A proposal that does not follow `schemas/proposal.schema.json`.
 

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from dap_agent.fixes.failures import UndoRecordError
 from dap_agent.session.paths import state_dir
 
 State = Literal["applying", "applied", "undoing"]
@@ -108,8 +109,19 @@ def next_path(root: Path) -> Path:
 
 @contextlib.contextmanager
 def lock(root: Path) -> Iterator[None]:
-    """Keeps two processes from applying or undoing in one workspace at the same time."""
-    with (folder_of(root) / "lock").open("wb") as stream:
+    """Keeps two processes from applying or undoing in one workspace at the same time.
+
+    Raises:
+        UndoRecordError: there is no place for undo records.
+    """
+    try:
+        stream = (folder_of(root) / "lock").open("wb")
+    except OSError as error:
+        raise UndoRecordError(
+            f"Nothing was changed: what undoes a fix cannot be kept in {error.filename} ({error.strerror}); "
+            "set DAP_AGENT_STATE_DIR to a folder you may write."
+        ) from None
+    with stream:
         try:
             import fcntl
         except ImportError:  # Windows: no lock, the digests still notice a change

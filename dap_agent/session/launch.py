@@ -134,8 +134,9 @@ def private_folder() -> Path:
     """A folder for one run, readable by the user alone; takes away those that killed runs have left."""
     for left in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*-*"):
         owner = left.name[len(_PREFIX) :].partition("-")[0]
-        if owner.isdigit() and not _alive(int(owner)) and left.stat().st_uid == os.getuid():
-            shutil.rmtree(left, ignore_errors=True)
+        with contextlib.suppress(OSError, OverflowError):  # another dap-agent takes it away at the same time
+            if owner.isdigit() and not _alive(int(owner)) and left.stat().st_uid == os.getuid():
+                shutil.rmtree(left, ignore_errors=True)
     return Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-"))
 
 

@@ -307,3 +307,14 @@ def test_recover_leaves_a_file_alone_that_someone_changed(root: Path, monkeypatc
     (root / "b.py").write_text("mine")
     assert applying.recover(root) == ["fix"]
     assert contents(root) == {**OLD, "b.py": b"mine"}
+
+
+def test_without_a_place_for_undo_records_nothing_is_changed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (root.parent / "a-file").write_text("")
+    changes = plan(Workspace(root), EDITS)
+    monkeypatch.setenv("DAP_AGENT_STATE_DIR", str(root.parent / "a-file/state"))
+    with pytest.raises(ApplyError, match=r"Nothing was changed: .*a-file.*DAP_AGENT_STATE_DIR"):
+        apply(Workspace(root), changes, label="fix")
+    with pytest.raises(UndoError, match="Nothing was changed"):
+        undo(root)
+    assert contents(root) == OLD
