@@ -95,7 +95,8 @@ def _problem(
         if same_type(failure.type, "AssertionError") or not python or _ran(test, failure, python):
             return None
         return (
-            f"{found} in the test, which ran neither {failure.function} nor any other function of the files concerned"
+            f"{found} in the test, which ran neither {failure.function} nor any other function of the files concerned "
+            "(in another process they are not seen: call them in the test itself, a script by runpy.run_path)"
         )
     if same:
         return f"{found} does not come from {failure.function}"

@@ -242,6 +242,9 @@ class Runner:
             version = start.get("pytest")
             missing = f"pytest {version} is too old" if version else "pytest is not installed"
             notes.append(f"{missing} under {self.python}, so the test ran as a plain script")
+        collected = by_kind.get("collected", [{}])[0]
+        if collected.get("deselected") and not collected.get("count"):
+            notes.append("the project's pytest options (-m, -k) deselect every test of this run")
         return TestRun(
             outcome=_outcome(finished, by_kind, tests, errors),
             exit_status=finished.exit_status,

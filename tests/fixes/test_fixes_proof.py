@@ -81,6 +81,12 @@ def test_proved(project: Make, temp: Path, any_python: Path) -> None:
         ("def test_x():\n    assert False\n", "red-but-not-for-this-reason", "ran neither price"),
         ("def test_x():\n    {}['a']\n", "red-but-not-for-this-reason", "does not come from price"),
         ("def test_x():\n    1 / 0\n", "red-but-not-for-this-reason", "ZeroDivisionError"),
+        (
+            "import subprocess, sys\ndef test_x():\n    code = 'import shop; shop.price(0)'\n"
+            "    assert not subprocess.run([sys.executable, '-c', code]).returncode\n",
+            "red-but-not-for-this-reason",
+            "in another process they are not seen",
+        ),
         ("import nowhere\ndef test_x(): pass\n", "red-but-not-for-this-reason", "cannot be collected"),
         ("def test_x(nothing): pass\n", "red-but-not-for-this-reason", "fixture"),
         (
@@ -330,6 +336,9 @@ def test_users_configuration_counts(project: Make) -> None:
     )
     test = "import shop\ndef check_x(pear):\n    assert shop.price(pear) == 0\n"
     assert proved(workspace, proposal(test, FIX)).kind == "proved"
+    (workspace.root / "pyproject.toml").write_text("[tool.pytest.ini_options]\naddopts = '-k nothing_like_it'\n")
+    verdict = proved(workspace, proposal(GOOD_TEST, FIX))
+    assert verdict.kind == "not red" and any("deselect every test" in note for note in verdict.notes)
 
 
 def test_without_pytest_a_plain_script(project: Make, bare_python: Path) -> None:
