@@ -58,9 +58,7 @@ class SearchResult:
     note: str = ""
 
 
-def search(
-    files: Iterable[tuple[str, Path]], pattern: str, *, glob: str | None, limit: int, regex: bool, seconds: float
-) -> SearchResult:
+def search(files: Iterable[tuple[str, Path]], pattern: str, *, limit: int, regex: bool, seconds: float) -> SearchResult:
     """See `Workspace.search`; *files* are (path for people, absolute path)."""
     import re
 
@@ -77,13 +75,12 @@ def search(
             regex = False
     if re.escape(pattern) == pattern:
         regex = False
-    chosen = (item for item in files if _fits(item[0], glob))
     late = False
     matches: list[Match] = []
     if regex:
-        matches, late = _by_worker(chosen, pattern, limit, deadline)
+        matches, late = _by_worker(files, pattern, limit, deadline)
     else:
-        for name, path in chosen:
+        for name, path in files:
             if len(matches) >= limit or (late := time.monotonic() > deadline):
                 break
             matches += _plain(name, path, pattern, limit - len(matches))
@@ -94,12 +91,16 @@ def search(
     return SearchResult(tuple(matches), " ".join(notes))
 
 
-def _fits(name: str, glob: str | None) -> bool:
+def fits(glob: str | None, *names: str) -> bool:
+    """Whether a file, or its name alone, matches *glob* under one of its *names*; no glob fits all."""
     if not glob:
         return True
-    # "**/x.py" means any depth, the root as well
-    wanted = glob.removeprefix("./").removeprefix("**/")
-    return fnmatchcase(name, glob) or fnmatchcase(name, wanted) or fnmatchcase(name.rpartition("/")[2], wanted)
+    # "**/" means any depth, none as well; a * spans folders
+    wanted = glob.removeprefix("./").replace("**/", "")
+    return any(
+        fnmatchcase(name, glob) or fnmatchcase(name, wanted) or fnmatchcase(name.rpartition("/")[2], wanted)
+        for name in names
+    )
 
 
 def _plain(name: str, path: Path, text: str, limit: int) -> Iterator[Match]:

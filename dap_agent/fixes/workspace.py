@@ -13,7 +13,7 @@ from dap_agent.fixes.failures import OutsideWorkspace, ProtectedFile, Unreadable
 from dap_agent.fixes.ignoring import walk
 from dap_agent.fixes.importing import is_package
 from dap_agent.fixes.protected import inside_venv, installed_part, secret_reason
-from dap_agent.fixes.searching import SearchResult, search
+from dap_agent.fixes.searching import SearchResult, fits, search
 from dap_agent.fixes.source_text import decode, unix
 
 MAX_BYTES = 2 * 1024 * 1024
@@ -97,6 +97,14 @@ class Workspace:
         except (OutsideWorkspace, ProtectedFile, UnreadableFile):
             return False
         return True
+
+    def exists(self, path: str) -> bool:
+        """Whether *path* names a file of the workspace that is there."""
+        try:
+            found = self._absolute(path)
+        except (OutsideWorkspace, UnreadableFile):
+            return False
+        return self._owner(found) is not None and found.is_file()
 
     def relative(self, path: Path) -> str:
         """*path* for people: relative to the root if it is below it, with slashes."""
@@ -185,8 +193,16 @@ class Workspace:
             limit: most matches returned.
             seconds: most time spent; what was found until then is returned and marked as cut.
         """
-        named = ((self.relative(path), path) for path in self.files())
-        return search(named, pattern, glob=glob, limit=limit, regex=regex, seconds=seconds)
+        named = ((self.relative(path), path) for path in self.files() if fits(glob, *self._names(path)))
+        return search(named, pattern, limit=limit, regex=regex, seconds=seconds)
+
+    def _names(self, path: Path) -> Iterator[str]:
+        """What `resolve` takes for a file: from the root, absolute, and `pkg/module.py` of a named folder."""
+        yield self.relative(path)
+        yield path.as_posix()
+        for folder in self.folders:
+            if path.is_relative_to(folder):
+                yield path.relative_to(folder.parent if is_package(folder) else folder).as_posix()
 
     def _absolute(self, path: str) -> Path:
         if not path or "\0" in path:

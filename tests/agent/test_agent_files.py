@@ -72,6 +72,46 @@ def test_a_file_on_the_stack_may_be_read_wherever_it_is(ask: Any, program: Any, 
     assert "is outside the workspace" in refused.content
 
 
+@pytest.fixture
+def installed(program: Any, kit: Any, tmp_path: Path) -> Path:
+    package = tmp_path / "env/lib/python3.12/site-packages/nice_dates"
+    (package / "sub").mkdir(parents=True)
+    (package / "core.py").write_text("def parse(text):\n    password = 'hunter22'\n")
+    (package / "sub/zones.py").write_text("def parse_zone(text): pass\n")
+    frame = {**kit.frame(3, "parse", str(package / "core.py"), 1), "user": False, "stdlib": False}
+    frame["package"] = {"name": "nice-dates", "version": "1"}
+    program.data["frames"].append(frame)
+    return package
+
+
+@pytest.mark.parametrize("file", ["nice_dates/core.py", "core.py"])
+def test_a_file_of_a_package_on_the_stack_is_read_by_its_short_name(ask: Any, installed: Path, file: str) -> None:
+    found = ask("read_file", file=file, count=1).content
+    assert found.startswith(f"{installed / 'core.py'}:\n       1  def parse(text):")
+
+
+def test_a_file_of_a_package_that_is_not_on_the_stack_itself(ask: Any, installed: Path) -> None:
+    assert "parse_zone" in ask("read_file", file="nice_dates/sub/zones.py").content
+    assert ask("read_file", file="zones.py").content.startswith("zones.py does not exist")
+
+
+def test_search_in_a_package(ask: Any, installed: Path) -> None:
+    assert ask("search", pattern="def parse_zone").content == (
+        "Nothing matches in the workspace. Give package to search one of these instead: nice-dates, nice_dates."
+    )
+    for package in ("nice-dates", "nice_dates", "Nice-Dates"):
+        found = ask("search", pattern="def parse", package=package).content
+        assert found == (
+            "nice_dates/core.py:1: def parse(text):\nnice_dates/sub/zones.py:1: def parse_zone(text): pass"
+        )
+    assert "hunter22" not in ask("search", pattern="password", package="nice_dates").content
+    assert ask("search", pattern="parse", package="nice_dates", glob="sub/*.py").content == "Nothing matches."
+    assert "zones" in ask("search", pattern="parse", package="nice_dates", glob="nice_dates/**/*.py").content
+    wrong = ask("search", pattern="parse", package="other")
+    assert wrong.error
+    assert wrong.content.endswith("such are: nice-dates, nice_dates.")
+
+
 def test_the_standard_library_may_be_read(ask: Any) -> None:
     import textwrap
 

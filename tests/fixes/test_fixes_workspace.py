@@ -250,3 +250,22 @@ def test_search_is_bounded_in_time(tmp_path: Path) -> None:
     assert time.monotonic() - start < 10
     assert [m.file for m in found.matches] == ["a.txt"]
     assert "Stopped after 1 s" in found.note
+
+
+@pytest.mark.parametrize(
+    ("glob", "found"),
+    [
+        ("src/**/*.py", ["src/a.py", "src/in/b.py"]),
+        ("**/b.py", ["src/in/b.py"]),
+        ("{root}/src/*.py", ["src/a.py", "src/in/b.py"]),
+        ("dep/*.py", ["{site}/dep/__init__.py"]),
+    ],
+)
+def test_globs_are_names_that_can_be_read(tmp_path: Path, glob: str, found: list[str]) -> None:
+    root, site = tmp_path / "project", tmp_path / "lib/python3.11/site-packages"
+    for path in (root / "src/a.py", root / "src/in/b.py", site / "dep/__init__.py"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x = 1\n")
+    places = {"root": root.resolve(), "site": site.resolve()}
+    hits = Workspace(root, also=[site / "dep"]).search("x = 1", glob.format(**places)).matches
+    assert [hit.file for hit in hits] == [name.format(**places) for name in found]
