@@ -398,6 +398,8 @@ def _run(parsed: argparse.Namespace, target: Target | None) -> int:
     if not target.is_module and not (here / target.name).exists():
         raise UsageError(f"There is no program {target.name}: give the path of a Python file, or -m MODULE.")
     root = _root_of(here if target.is_module else here / target.name)
+    if any(root.glob("python3*")) and not target.is_module and root == (here / target.name).resolve().parent:
+        root = _root_of(here)  # a command of an environment (`flask`): its folder is no project
     settings = _settings(parsed, root)
     from dap_agent.cli import run
 

@@ -124,3 +124,19 @@ def test_the_parser_has_every_option_of_the_table() -> None:
         expected = {option.field for option in OPTIONS if command in option.commands}
         assert expected <= parsed.keys()
         assert not (parsed.keys() & {option.field for option in OPTIONS}) - expected
+
+
+def test_the_workspace_of_an_environments_command_is_the_current_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dap_agent.cli import run
+
+    roots: list[Path] = []
+    monkeypatch.setattr(run, "command", lambda settings, program, root: roots.append(root) or 0)
+    for name in ("envs/web/bin/flask", "envs/web/bin/python3", "proj/pyproject.toml", "proj/tools/job", "alone/job"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    monkeypatch.chdir(tmp_path / "proj")
+    for program in ("../envs/web/bin/flask", "tools/job", "../alone/job"):
+        assert main(["run", program]) == 0
+    assert roots == [tmp_path / "proj", tmp_path / "proj", tmp_path / "alone"]
