@@ -40,6 +40,7 @@ CALLED = "Called before the failure, and returned (newest last)"
 _MOST_PACKAGES = 60
 _INSTALLED = ("site-packages", "dist-packages")
 _TOOLS = ("pip", "setuptools", "wheel")
+_PLAIN = "pytest is not among these: write the regression test without fixtures and without importing pytest"
 
 SYSTEM = """\
 You are dap-agent, a debugger. A Python program has stopped at an exception and stands still. You look at it with \
@@ -346,7 +347,9 @@ def _installed(snapshot: Snapshot) -> str:
     if not ordered:
         return ""
     named = ", ".join(one_line(f"{name} {version}") for name, version in ordered[:_MOST_PACKAGES])
-    return f"installed: {named}" + (f" and {len(found) - _MOST_PACKAGES} more" if len(found) > _MOST_PACKAGES else "")
+    more = f" and {len(found) - _MOST_PACKAGES} more" if len(found) > _MOST_PACKAGES else ""
+    lacking = "" if any(name.lower() == "pytest" for name, _ in found) else f"\n{_PLAIN}"
+    return f"installed: {named}{more}{lacking}"
 
 
 def _files(workspace: "Workspace") -> str:

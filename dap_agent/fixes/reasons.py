@@ -118,6 +118,8 @@ def _collection(run: TestRun) -> str:
     if run.errors:
         text = run.errors[0].strip().splitlines()
         last = next((line for line in reversed(text) if line.strip().startswith("E ")), text[-1]).strip()
+        if run.runner == "script" and last.endswith("No module named 'pytest'"):
+            return "pytest is not installed there: write plain test functions, without fixtures and without pytest"
         return (
             f"the test file cannot be collected ({_short(last.removeprefix('E').strip())}); "
             "import what fails inside the test function"

@@ -91,7 +91,9 @@ class Workspace:
         return found
 
     def holds(self, path: str) -> bool:
-        """Whether *path* names a file that may be edited; see `resolve`."""
+        """Whether *path*, a frame's file, may be edited; see `resolve`. `<frozen codecs>` and the like are no files."""
+        if not Path(path).is_absolute():
+            return False
         try:
             self.resolve(path)
         except (OutsideWorkspace, ProtectedFile, UnreadableFile):

@@ -48,9 +48,18 @@ def test_the_package_is_shown_and_named(data: dict[str, Any], root: Path) -> Non
     part = message[message.index("# The package's code that led there") :]
     assert "->     3      return parse(kept)" in part and "'it is here'" in part
     assert "raised in standard library, called by package pkg 1.2, outside of the workspace: edits there" in message
-    assert "installed: pkg 1.2, other 3.4\n" in message
+    assert "installed: pkg 1.2, other 3.4\npytest is not among these: write the regression test without" in message
     report = plain(crash(Snapshot(found)))
     assert "in load" in report and "[package pkg 1.2]" in report and "it is here" in report
+
+
+def test_frozen_modules_are_in_no_workspace(data: dict[str, Any], root: Path) -> None:
+    found, module = library(data, root)
+    found["frames"][0]["file"] = "<frozen codecs>"
+    message = first_message(Snapshot(found), Workspace(root, also=[module.parent]))
+    assert (
+        "The exception was raised in standard library, outside of the workspace. Frame #1 (package pkg 1.2)" in message
+    )
 
 
 def test_a_named_package_may_be_edited(data: dict[str, Any], root: Path) -> None:
