@@ -36,9 +36,8 @@ def _found(context: ToolContext, pattern: str, glob: str | None, package: str | 
     else:
         folders = known.get(package) or known.get(package.lower().replace("-", "_"))
         if folders is None:
-            raise ToolError(
-                f"{package} is no package on the stack outside of the workspace; such are: {', '.join(known) or 'none'}."
-            )
+            there = ", ".join(known) or "none"
+            raise ToolError(f"{package} is no package on the stack outside of the workspace; such are: {there}.")
         chosen = [(name, path) for name, path in _files_of(folders) if fits(glob, name, str(path))]
         paths = {name: str(path) for name, path in chosen}
         found = search(chosen, pattern, limit=_MOST_HITS, regex=True, seconds=5.0)

@@ -348,7 +348,8 @@ def test_without_pytest_a_plain_script(project: Make, bare_python: Path) -> None
     verdict = proved(workspace, proposal(GOOD_TEST, FIX), python=bare_python)
     assert verdict.kind == "proved", verdict
     assert verdict.runner == "script"
-    verdict = proved(workspace, proposal("import pytest\n" + GOOD_TEST, FIX), python=bare_python)
+    with_import = "import pytest\n" + textwrap.dedent(GOOD_TEST)
+    verdict = proved(workspace, proposal(with_import, FIX), python=bare_python)
     assert verdict.kind == "red-but-not-for-this-reason"
     assert "pytest is not installed there: write plain test functions" in verdict.summary
     assert any("pytest is not installed" in note for note in verdict.notes)
