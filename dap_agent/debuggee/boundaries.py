@@ -151,6 +151,10 @@ def _handle(frame: Any, inner: Any, raised: Raised) -> Any:
 
 
 def _importing(frame: Any, inner: Any, raised: Raised) -> Any:
+    # `from package import name` looks for a submodule of that name; that there is none is told by IMPORT_FROM
+    missing = raised.exc.name if type(raised.exc) is ModuleNotFoundError else None
+    if missing is not None and missing == Scope.of_frame(frame).look_up("from_name"):
+        return Effect("handled", "a submodule that is looked for")
     probed = inner is not None and inner.f_code.co_name == "__getattr__"
     return Effect("handled", "hasattr in an import") if probed and raised.is_a(AttributeError) else PASS
 
