@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dap_agent.agent.excerpts import read_source
 from dap_agent.agent.tools import Tool, ToolContext, ToolError
 from dap_agent.errors import DapAgentError
+from dap_agent.fixes.protected import installed_in
 from dap_agent.session.redaction import mask_lines
 from dap_agent.session.rendering import one_line, source_text
 from dap_agent.session.snapshot import Snapshot
@@ -66,7 +67,7 @@ def packages_of(snapshot: Snapshot, workspace: "Workspace") -> dict[str, list[Pa
     """
     found: dict[str, list[Path]] = {}
     for frame in snapshot.frames:
-        site, inner = _installed(frame["file"])
+        site, inner = installed_in(frame["file"])
         if site is None or not inner or workspace.holds(frame["file"]):
             continue
         names = {inner[0].removesuffix(".py"), (frame.get("package") or {}).get("name")}
@@ -74,15 +75,6 @@ def packages_of(snapshot: Snapshot, workspace: "Workspace") -> dict[str, list[Pa
             if site / inner[0] not in found.setdefault(name, []):
                 found[name].append(site / inner[0])
     return found
-
-
-def _installed(file: str) -> tuple[Path | None, tuple[str, ...]]:
-    """The folder of installed packages that holds *file*, and the path from there."""
-    parts = Path(file).parts
-    for index, part in enumerate(parts[:-1]):
-        if part in ("site-packages", "dist-packages"):
-            return Path(*parts[: index + 1]), parts[index + 1 :]
-    return None, ()
 
 
 def _files_of(folders: list[Path]) -> Iterator[tuple[str, Path]]:
@@ -97,7 +89,7 @@ def _named(context: ToolContext, file: str) -> str:
         return file
     frames = context.snapshot.frames
     ends = {frame["file"] for frame in frames if frame["file"].endswith("/" + file.removeprefix("./"))}
-    sites = dict.fromkeys(site for frame in frames if (site := _installed(frame["file"])[0]) is not None)
+    sites = dict.fromkeys(site for frame in frames if (site := installed_in(frame["file"])[0]) is not None)
     installed = {str(site / file) for site in sites if (site / file).is_file()}
     return next(iter(ends or installed)) if len(ends or installed) == 1 else file
 

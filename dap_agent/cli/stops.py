@@ -11,9 +11,12 @@ from dap_agent.cli.settings import Fix, Settings
 from dap_agent.cli.ui import Ui
 from dap_agent.control import render
 from dap_agent.errors import DapAgentError
+from dap_agent.session.rendering import owner_text
 
 if TYPE_CHECKING:
+    from dap_agent.fixes.workspace import Workspace
     from dap_agent.session.api import StoppedProgram
+    from dap_agent.session.snapshot import Snapshot
 
 
 def decided(settings: Settings, ui: Ui, unasked: Fix) -> Fix:
@@ -84,13 +87,15 @@ class Stops:
             return
         self.close()
         self.finding = finding
-        await self._show()
+        await self._show(program.snapshot)
 
-    async def _show(self) -> None:
+    async def _show(self, snapshot: "Snapshot") -> None:
         assert self.finding is not None
         outcome = self.finding.outcome
         if outcome.proposal is None:
             self._ui.show(render.unsuccessful(outcome))
+            if outcome.status == "gave-up":
+                self._tell_of_package(snapshot, self.finding.workspace)
         else:
             if outcome.status != "proposed":
                 self._ui.show(render.unsuccessful(outcome))
@@ -111,6 +116,16 @@ class Stops:
                 self._ui.note("the fix is not applied.")
         else:
             self._ui.note("nothing was changed; --fix auto applies a proved fix, --fix ask asks on a terminal.")
+
+    def _tell_of_package(self, snapshot: "Snapshot", workspace: "Workspace") -> None:
+        """How the package may be changed whose code raised the exception, or called the standard library that did."""
+        from dap_agent.fixes.protected import package_folder
+
+        frame = snapshot.package_frame
+        folder = package_folder(frame["file"]) if frame is not None else None
+        if frame is not None and folder is not None and not workspace.holds(frame["file"]):
+            named = shlex.join(word for one in (*workspace.folders, folder) for word in ("--workspace", str(one)))
+            self._ui.note(f"{owner_text(frame)} is changed only if you name its folder: {named}")
 
     def close(self) -> None:
         """Close the journal."""

@@ -159,7 +159,7 @@ def _apply(workspace: Workspace, files: dict[Path, _File], edit: Edit, *, is_tes
     file = files.get(path)
     if isinstance(edit, WriteFile):
         if file is not None or path.exists():
-            how = "change it by replace_symbol or str_replace, or take" if not is_test else "a regression test goes into"
+            how = "a regression test goes into" if is_test else "change it by replace_symbol or str_replace, or take"
             raise EditError(f"the file exists already; {how} a new one")
         for parent in path.parents:
             if parent.exists() and not parent.is_dir():

@@ -83,6 +83,21 @@ def installed_part(relative: PurePath) -> str | None:
     return None
 
 
+def installed_in(file: str) -> tuple[Path | None, tuple[str, ...]]:
+    """The folder of installed packages that holds *file*, and the parts of its path from there; (None, ()) if none."""
+    parts = Path(file).parts
+    for index, part in enumerate(parts[:-1]):
+        if part in _PACKAGES:
+            return Path(*parts[: index + 1]), parts[index + 1 :]
+    return None, ()
+
+
+def package_folder(file: str) -> Path | None:
+    """The folder of the installed package that *file* is in; None for a module of its own and for other files."""
+    site, inner = installed_in(file)
+    return site / inner[0] if site is not None and len(inner) > 1 else None
+
+
 def inside_venv(root: Path, path: Path) -> Path | None:
     """The virtual environment below *root* that holds *path*, or None."""
     for parent in path.parents:

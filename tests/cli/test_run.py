@@ -310,6 +310,20 @@ def test_a_stale_file_is_told(play: Play, stop: Stop) -> None:
     assert world.report["error"].startswith("shop/pricing.py has changed")
 
 
+def test_how_a_package_may_be_changed_is_told_where_no_fix_was_found(play: Play, stop: Stop, tmp_path: Path) -> None:
+    stopped, again = stop(), stop()
+    site = tmp_path / "env/lib/python3.12/site-packages"
+    for one in (stopped, again):
+        inner = one.program.snapshot.data["frames"][0]
+        inner.update(file=str(site / "nice_dates/core.py"), user=False)
+        inner["package"] = {"name": "nice-dates", "version": "1.2"}
+    world = play([[stopped, Ended(1)]], outcome("gave-up"))
+    named = f"--workspace {tmp_path.resolve()} --workspace {site.resolve() / 'nice_dates'}"
+    assert f"package nice-dates 1.2 is changed only if you name its folder: {named}" in world.said
+    opened = play([[again, Ended(1)]], outcome("gave-up"), workspace=(tmp_path, site / "nice_dates"))
+    assert "you name its folder" not in opened.said
+
+
 def test_a_later_stop_is_investigated_if_the_first_had_no_proposal(play: Play, stop: Stop) -> None:
     world = play([[stop(), stop(), stop(), Ended(1)]], outcome("gave-up"), outcome())
     assert world.status == exit_status.PROPOSED
