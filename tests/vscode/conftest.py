@@ -92,6 +92,11 @@ def free_port() -> int:
 
 PORT = free_port()  # where a program waits for `attach`
 BARE = str(Path(sys.base_prefix) / "bin" / f"python{sys.version_info[0]}.{sys.version_info[1]}")  # without dap-agent
+PROBE = f"""\
+#!/bin/sh
+echo "$*" >> "$DAP_TEST_STARTS"
+exec {BARE} "$@"
+"""
 LAUNCH = [
     launch("shop", program="${workspaceFolder}/shop/main.py"),
     launch("tests", module="pytest", args=["-q", "-p", "no:cacheprovider", "tests/check_gift.py"]),
@@ -122,8 +127,10 @@ SETTINGS = {
     "extensions.autoUpdate": "off",
     "extensions.ignoreRecommendations": True,
     "files.autoSave": "off",  # in a browser it is on
+    "files.refactoring.autoSave": False,  # a quick fix is not saved before the test does it
     "git.enabled": False,
-    "security.workspace.trust.enabled": False,
+    "security.workspace.trust.banner": "never",
+    "security.workspace.trust.startupPrompt": "never",
     "telemetry.telemetryLevel": "off",
     "update.mode": "none",
     "window.commandCenter": False,
@@ -137,22 +144,33 @@ SETTINGS = {
 
 
 class Workbench:
-    """code-server with a home of its own."""
+    """code-server with a home of its own.
 
-    def __init__(self, folder: Path) -> None:
+    Args:
+        folder: for it alone.
+        trusting: no folder is asked about.
+    """
+
+    def __init__(self, folder: Path, *, trusting: bool) -> None:
         self.folder = folder
         self.home = folder / "home"
         self.workspace = Path(os.environ.get("DAP_TEST_VSCODE_FOLDER", folder / "workspace"))  # seen in screenshots
         self.facts = folder / "facts.jsonl"
         (self.home / "data" / "User").mkdir(parents=True)
         (self.home / "config.yaml").write_text("auth: none\n")  # an empty file makes it end
-        (self.home / "data" / "User" / "settings.json").write_text(json.dumps(SETTINGS))
+        (self.home / "data" / "User" / "settings.json").write_text(
+            json.dumps({**SETTINGS, "security.workspace.trust.enabled": not trusting})
+        )
         (self.home / "data" / "Machine").mkdir()
         (self.home / "data" / "Machine" / "settings.json").write_text(json.dumps({"dapAgent.package": str(ROOT)}))
         for name, text in FILES.items():
             if text is not None:
                 (self.workspace / name).parent.mkdir(parents=True, exist_ok=True)
                 (self.workspace / name).write_text(text)
+        python = self.workspace / ".venv" / "bin" / "python"  # it has no dap-agent; that it was started is seen
+        python.parent.mkdir(parents=True)
+        python.write_text(PROBE)
+        python.chmod(0o755)
         self.port = free_port()
 
     @property
@@ -168,6 +186,7 @@ class Workbench:
             "XDG_DATA_HOME": str(self.home / "share"),
             "DAP_AGENT_STATE_DIR": str(self.folder / "state"),
             "DAP_TEST_FACTS": str(self.facts),
+            "DAP_TEST_STARTS": str(self.folder / "starts"),
             "DAP_TEST_PYTHON": sys.executable,
             **more,
         }
@@ -188,7 +207,7 @@ class Workbench:
                 "--disable-telemetry",
                 "--disable-update-check",
             ),
-            *("--disable-workspace-trust", "--disable-getting-started-override", "--config", str(home / "config.yaml")),
+            *("--disable-getting-started-override", "--config", str(home / "config.yaml")),
             *("--user-data-dir", str(home / "data"), "--extensions-dir", str(home / "extensions"), *more),
         ]
 
@@ -226,6 +245,7 @@ class Workbench:
             "url": self.url,
             "facts": str(self.facts),
             "shots": str(SHOTS),
+            "starts": str(self.folder / "starts"),
             "workbench": str(workbench()),
             "workspace": str(self.workspace),
             "chromium": chromium(),
@@ -272,14 +292,14 @@ def standin(folder: Path) -> Path:
 
 
 @contextlib.contextmanager
-def running(folder: Path, **environment: str) -> Iterator[Workbench]:
+def running(folder: Path, *, trusting: bool = True, **environment: str) -> Iterator[Workbench]:
     """A workbench with the extension and the stand-in; without the means for it the test is skipped."""
     why = missing()
     if why is not None:
         if os.environ.get("DAP_TEST_VSCODE") == "1":
             pytest.fail(why)
         pytest.skip(why)
-    bench = Workbench(folder)
+    bench = Workbench(folder, trusting=trusting)
     bench.install(standin(folder), ROOT / "vscode-extension" / "dap-agent.vsix")
     with (folder / "server.log").open("wb") as log:
         env = bench.environment(NO_PROXY="127.0.0.1", **environment)
@@ -297,11 +317,13 @@ def running(folder: Path, **environment: str) -> Iterator[Workbench]:
 @pytest.fixture(scope="session")
 def driven(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What all scenarios have seen, from one workbench."""
-    wanted = os.environ.get("DAP_TEST_VSCODE_SCENARIOS")
+    named = os.environ.get("DAP_TEST_VSCODE_SCENARIOS")
+    wanted = named.split(",") if named else None
+    trusting = wanted is not None and "trust" not in wanted  # that scenario is the first, and has it trusted at its end
     with (
-        ModelServer([LOOK, PROPOSE, LOOK, PROPOSE, Stall(40), LOOK, PROPOSE], key=KEY) as model,
-        running(tmp_path_factory.mktemp("workbench"), ANTHROPIC_BASE_URL=model.url) as bench,
+        ModelServer([*(LOOK, PROPOSE) * 3, Stall(40)], key=KEY) as model,
+        running(tmp_path_factory.mktemp("workbench"), trusting=trusting, ANTHROPIC_BASE_URL=model.url) as bench,
     ):
-        results = bench.drive(wanted.split(",") if wanted else None)
+        results = bench.drive(wanted)
         results["model"] = {"complaints": model.complaints, "requests": len(model.requests)}
         return results

@@ -96,6 +96,31 @@ const inFrames = async (text, limit = 15_000) => {
 };
 
 const scenarios = {
+  // in a workspace that is not trusted nothing is started, whoever asks for it; then the user trusts it
+  async trust() {
+    const seen = {};
+    await order("cursor", { file: orders_py, line: 13 }); // the extension is there: a Python file is open
+    await palette("Autodebug: Install dap-agent");
+    await see('.notification-toast:has-text("starts nothing in a workspace that is not trusted")');
+    const refusal = (what) => what.then(() => null, (error) => String(error));
+    seen.tool = await refusal(order("tool", { name: "dap_agent_exception", input: {} }));
+    seen.mcp_start = await refusal(command("workbench.mcp.startServer", "*", { waitForLiveTools: true }));
+    seen.mcp = await order("tools", "mcp_");
+    await debug("shop");
+    await see('.monaco-dialog-box');
+    await shot("9-trust");
+    await page.keyboard.press("Escape");
+    await page.waitForSelector(".monaco-dialog-box", { state: "detached" });
+    seen.started = recent().filter((one) => ["started", "factory"].includes(one.fact)).length;
+    seen.looked_for = fs.existsSync(options.starts);
+    await debug("shop");
+    await page.click('.monaco-dialog-box :text("Trust Folder & Continue")');
+    await see(lens("Autodebug this exception"), 40_000);
+    await command("workbench.action.debug.stop");
+    await ended("shop");
+    return seen;
+  },
+
   // the key goes into the secret storage by the command's own dialogues
   async key() {
     await palette("Autodebug: Set a Model's Key");
@@ -155,8 +180,7 @@ const scenarios = {
     await page.keyboard.press("Enter");
     await see('.view-line:has-text("or 0")');
     seen.written_before_save = fixed();
-    const dirty = async () => (await order("files")).map((file) => path.relative(workspace, file));
-    while (!(seen.dirty = await dirty()).includes("shop/orders.py")); // the page is quicker than the extensions
+    seen.dirty = (await order("files")).map((file) => path.relative(workspace, file));
     await command("workbench.action.files.saveFiles");
     await until(fixed, "the saved fix");
     await until(() => fs.existsSync(test_py), "the regression test");
@@ -175,23 +199,6 @@ const scenarios = {
     await ended("shop");
     seen.output = output();
     return seen;
-  },
-
-  // a model that never answers: the lens ends the investigation, and the program is still there
-  async cancel() {
-    await atException();
-    await see(lens("Autodebug this exception"));
-    await page.click(lens("Autodebug this exception"));
-    await see(lens("Investigating"));
-    const progress = (kind) => (one) => one.fact === "dapAgentProgress" && one.body.kind === kind;
-    await fact(progress("begin"), "the begin");
-    await page.click(lens("Investigating"));
-    const end = await fact(progress("end"), "the end");
-    await see(lens("Autodebug this exception"));
-    const status = JSON.parse(await order("tool", { name: "dap_agent_status", input: {} }));
-    await command("workbench.action.debug.stop");
-    await ended("shop");
-    return { end: end.body.status, program: status.program, working: status.working };
   },
 
   // language model tools meet a failing test, at the raise, with all frames alive
@@ -322,7 +329,25 @@ const scenarios = {
     await command("workbench.action.debug.continue");
     await ended("bare");
     const names = recent().map((one) => one.fact);
-    return { ours: names.filter((name) => name.startsWith("dapAgent")), factories: names.filter((name) => name === "factory").length };
+    const looked_for = fs.readFileSync(options.starts, "utf8").trim();
+    return { ours: names.filter((name) => name.startsWith("dapAgent")), factories: names.filter((name) => name === "factory").length, looked_for };
+  },
+
+  // a model that never answers: the lens ends the investigation, and the program is still there
+  async cancel() {
+    await atException();
+    await see(lens("Autodebug this exception"));
+    await page.click(lens("Autodebug this exception"));
+    await see(lens("Investigating"));
+    const progress = (kind) => (one) => one.fact === "dapAgentProgress" && one.body.kind === kind;
+    await fact(progress("begin"), "the begin");
+    await page.click(lens("Investigating"));
+    const end = await fact(progress("end"), "the end");
+    await see(lens("Autodebug this exception"));
+    const status = JSON.parse(await order("tool", { name: "dap_agent_status", input: {} }));
+    await command("workbench.action.debug.stop");
+    await ended("shop");
+    return { end: end.body.status, program: status.program, working: status.working };
   },
 
   // for tests/perf: when the page shows a stop and its lens, beside when the program has raised and the editor was told

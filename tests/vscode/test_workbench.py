@@ -18,6 +18,13 @@ def seen(driven: dict[str, Any], name: str) -> Any:
     return result["seen"]
 
 
+def test_a_workspace_that_is_not_trusted_starts_nothing(driven: dict[str, Any]) -> None:
+    trust = seen(driven, "trust")
+    assert "No Python program is being debugged" in trust["tool"]
+    assert (trust["mcp"], trust["started"]) == ([], 0)
+    assert trust["looked_for"] is False  # not even that; `consent` shows that it would have been seen
+
+
 def test_a_key_goes_into_the_secret_storage(driven: dict[str, Any]) -> None:
     seen(driven, "key")
 
@@ -93,7 +100,8 @@ def test_without_dap_agent_and_without_consent_it_is_debugged_as_before(driven: 
     if os.environ.get("DAP_TEST_VSCODE_INSTALL") == "1":
         assert "dapAgentSnapshot" in consent["ours"]
     else:
-        assert consent == {"ours": [], "factories": 1}
+        assert (consent["ours"], consent["factories"]) == ([], 1)
+    assert consent["looked_for"].endswith("--version")
 
 
 def test_the_own_type(driven: dict[str, Any]) -> None:
