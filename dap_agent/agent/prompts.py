@@ -387,6 +387,12 @@ def _task(snapshot: Snapshot, workspace: "Workspace") -> str:
                 f"The exception was raised in {whose}, outside of the workspace. Frame #{ours['number']} "
                 f"({owner_text(ours)}) is the innermost one that may be edited."
             )
+        elif package and (original := workspace.original_of(package["file"])):
+            parts.append(
+                f"The program runs {one_line(package['file'])}, an installed copy of the workspace's own "
+                f"{one_line(workspace.relative(original))}: fix that one. The program itself sees the fix when the "
+                "project is installed anew, try_fix does not; run_test and the proof do."
+            )
         else:
             parts.append(
                 f"The exception was raised in {whose}{called}, outside of the workspace: edits there are refused. "

@@ -68,7 +68,9 @@ class Desk:
         self._workspace = workspace
         self._snapshot = snapshot
         self._python = python
-        self.failure = failure_of(snapshot) if prove else None
+        failure = failure_of(snapshot) if prove else None
+        # the proof runs the workspace's code
+        self.failure = failure.at_originals(workspace.original_of) if failure is not None else None
         self._journal = journal
         self._tell = tell
         self._timeout = timeout

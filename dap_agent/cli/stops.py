@@ -123,7 +123,9 @@ class Stops:
 
         frame = snapshot.package_frame
         folder = package_folder(frame["file"]) if frame is not None else None
-        if frame is not None and folder is not None and not workspace.holds(frame["file"]):
+        if frame is None or folder is None or workspace.original_of(frame["file"]) is not None:
+            return
+        if not workspace.holds(frame["file"]):
             named = shlex.join(word for one in (*workspace.folders, folder) for word in ("--workspace", str(one)))
             self._ui.note(f"{owner_text(frame)} is changed only if you name its folder: {named}")
 
@@ -153,6 +155,14 @@ def apply(finding: Finding, ui: Ui, report: Report) -> bool:
     report.applied = tuple(files)
     finding.journal.applied(files)
     ui.note(f"applied: {', '.join(files)} (`{undo_command(finding.workspace.root)}` takes it back).", "good")
+    for frame in report.crash.frames if report.crash is not None else ():
+        original = finding.workspace.original_of(frame["file"])
+        name = finding.workspace.relative(original) if original is not None else ""
+        if name in files:
+            ui.note(
+                f"the program runs {frame['file']}, a copy of {name}: install the project anew for it to see the fix."
+            )
+            break
     return True
 
 

@@ -12,8 +12,8 @@ It is when the test ended in the call phase with
 A failure in collection or in a fixture, a skip, a time-out is never red for this reason.
 """
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
@@ -40,6 +40,16 @@ class Failure:
     file: str
     frames: tuple[tuple[str, str], ...] = ()
     origins: tuple["Failure", ...] = ()
+
+    def at_originals(self, original_of: Callable[[str], Path | None]) -> "Failure":
+        """The same, with files of the workspace in the place of their installed copies (`Workspace.original_of`)."""
+
+        def own(file: str) -> str:
+            return str(original_of(file) or file)
+
+        frames = tuple((function, own(file)) for function, file in self.frames)
+        origins = tuple(one.at_originals(original_of) for one in self.origins)
+        return replace(self, file=own(self.file), frames=frames, origins=origins)
 
     def with_origins(self) -> Iterator["Failure"]:
         """This one and its origins, at any depth."""

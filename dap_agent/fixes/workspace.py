@@ -12,7 +12,7 @@ from stat import S_ISREG
 from dap_agent.fixes.failures import OutsideWorkspace, ProtectedFile, UnreadableFile
 from dap_agent.fixes.ignoring import walk
 from dap_agent.fixes.importing import is_package
-from dap_agent.fixes.protected import inside_venv, installed_part, secret_reason
+from dap_agent.fixes.protected import inside_venv, installed_in, installed_part, secret_reason
 from dap_agent.fixes.searching import SearchResult, fits, search
 from dap_agent.fixes.source_text import decode, unix
 
@@ -99,6 +99,17 @@ class Workspace:
         except (OutsideWorkspace, ProtectedFile, UnreadableFile):
             return False
         return True
+
+    def original_of(self, path: str) -> Path | None:
+        """The workspace's own file of which *path*, a frame's file, is an installed copy; None if it is no such copy.
+
+        A project that was installed without `pip install -e` runs the copy, whatever is changed in the workspace.
+        """
+        inner = installed_in(path)[1]
+        if not inner or self.holds(path):
+            return None
+        places = (folder.joinpath(*inner) for folder in (self.root / "src", self.root))
+        return next((place for place in places if place.is_file() and self.holds(str(place))), None)
 
     def exists(self, path: str) -> bool:
         """Whether *path* names a file of the workspace that is there."""

@@ -176,6 +176,17 @@ async def test_without_a_proof_the_first_that_applies_is_the_outcome(
     assert outcome.changes is not None
 
 
+async def test_the_program_ran_an_installed_copy_of_the_workspace(
+    run: Any, kit: Any, good: dict[str, Any], root: Path, tmp_path: Path
+) -> None:
+    site = tmp_path / "env/lib/python3.12/site-packages"
+    text = json.dumps(run.program.data["frames"]).replace(str(root), str(site))
+    run.program.data["frames"] = json.loads(text)
+    run.program.data["exception"]["where"]["file"] = str(site / "shop/orders.py")
+    outcome = await run(kit.Script(kit.calls(("propose", good))))
+    assert outcome.proved, outcome.verdict
+
+
 async def test_a_stop_without_an_exception_has_nothing_to_prove(run: Any, kit: Any, good: dict[str, Any]) -> None:
     run.program.data["reason"], run.program.data["exception"] = "pause", None
     outcome = await run(kit.Script(kit.calls(("propose", good))))

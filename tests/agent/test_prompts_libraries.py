@@ -53,6 +53,18 @@ def test_the_package_is_shown_and_named(data: dict[str, Any], root: Path) -> Non
     assert "in load" in report and "[package pkg 1.2]" in report and "it is here" in report
 
 
+def test_an_installed_copy_of_the_workspaces_own_code(data: dict[str, Any], root: Path) -> None:
+    found, module = library(data, root)
+    own = root / "src/pkg/mod.py"
+    own.parent.mkdir(parents=True)
+    own.write_text(module.read_text())
+    message = first_message(Snapshot(found), Workspace(root))
+    assert (
+        f"The program runs {module}, an installed copy of the workspace's own src/pkg/mod.py: fix that one." in message
+    )
+    assert "edits there are refused" not in message
+
+
 def test_frozen_modules_are_in_no_workspace(data: dict[str, Any], root: Path) -> None:
     found, module = library(data, root)
     found["frames"][0]["file"] = "<frozen codecs>"

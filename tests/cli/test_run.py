@@ -324,6 +324,17 @@ def test_how_a_package_may_be_changed_is_told_where_no_fix_was_found(play: Play,
     assert "you name its folder" not in opened.said
 
 
+def test_a_fix_that_the_program_does_not_see_is_told(play: Play, stop: Stop, tmp_path: Path) -> None:
+    own, copy = tmp_path / "src/nice_dates/core.py", tmp_path / "env/lib/python3.12/site-packages/nice_dates/core.py"
+    own.parent.mkdir(parents=True)
+    own.write_text("x = 1\n")
+    stopped = stop()
+    stopped.program.snapshot.data["frames"][0].update(file=str(copy), user=False)
+    changes = SimpleNamespace(diff=lambda: "", files=(SimpleNamespace(path=own),))
+    world = play([[stopped, Ended(1)], [stop(), Ended(1)]], outcome(changes=changes), fix="auto")
+    assert f"the program runs {copy}, a copy of src/nice_dates/core.py: install the project anew" in world.said
+
+
 def test_a_later_stop_is_investigated_if_the_first_had_no_proposal(play: Play, stop: Stop) -> None:
     world = play([[stop(), stop(), stop(), Ended(1)]], outcome("gave-up"), outcome())
     assert world.status == exit_status.PROPOSED

@@ -269,3 +269,16 @@ def test_globs_are_names_that_can_be_read(tmp_path: Path, glob: str, found: list
     places = {"root": root.resolve(), "site": site.resolve()}
     hits = Workspace(root, also=[site / "dep"]).search("x = 1", glob.format(**places)).matches
     assert [hit.file for hit in hits] == [name.format(**places) for name in found]
+
+
+def test_an_installed_copy_of_a_file_of_the_workspace(tmp_path: Path) -> None:
+    root, site = tmp_path / "project", tmp_path / "project/.venv/lib/python3.11/site-packages"
+    for path in (root / "src/pkg/a.py", root / "flat/b.py", site / "pkg/a.py", site / "flat/b.py", site / "other/c.py"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x = 1\n")
+    workspace = Workspace(root)
+    copies = ("pkg/a.py", "flat/b.py", "other/c.py")
+    originals = [root.resolve() / "src/pkg/a.py", root.resolve() / "flat/b.py", None]
+    assert [workspace.original_of(str(site / name)) for name in copies] == originals
+    assert workspace.original_of(str(root / "src/pkg/a.py")) is None
+    assert Workspace(root, also=[site / "pkg"]).original_of(str(site / "pkg/a.py")) is None
