@@ -2,11 +2,14 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dap_agent.control import kept, registry
 from dap_agent.control.kept import Kept
 from dap_agent.errors import DapAgentError
+
+if TYPE_CHECKING:
+    from dap_agent.fixes.edits import ChangeSet
 
 
 def offered(folders: Sequence[Path]) -> list[Kept]:
@@ -46,8 +49,8 @@ def described(one: Kept) -> dict[str, Any]:
     """For an editor: `session`, `root`, `stop` (`schemas/control.schema.json`), `stands` (the failing line is what it
     was), `report` (Markdown) and `fix` (None if there is none).
 
-    `fix` has `id`, `title`, `proved`, `applied`, `fits` (it can be applied to the files as they are now), `diff` and
-    `files` (`path`, `new`, `ranges`, `oldText`, `newText`); the last two are empty if it does not fit.
+    `fix` has `id`, `title`, `proved`, `applied` (never if the files are what they were before it), `fits` (it can be
+    applied to them), `diff` and `files` (`path`, `new`, `ranges`, `oldText`, `newText`); the last two are empty if not.
     """
     return {
         "session": one.session,
@@ -65,16 +68,20 @@ def _fix(one: Kept) -> dict[str, Any]:
 
     assert one.fix is not None, "the caller has looked"
     fix = {key: one.fix[key] for key in ("id", "title", "proved", "applied")}
-    without = {**fix, "fits": False, "diff": "", "files": []}
-    if one.fix["applied"]:
-        return without
-    try:
-        changes = one.plan()
-        texts = file_texts(changes)
-    except (DapAgentError, OSError):
-        return without
+    changes = _plan(one)
+    if changes is None:
+        return {**fix, "fits": False, "diff": "", "files": []}
+    texts = file_texts(changes)
     files = [{**file, **texts[file["path"]]} for file in changed_files(changes)]
-    return {**fix, "fits": True, "diff": changes.masked_diff(), "files": files}
+    return {**fix, "applied": False, "fits": True, "diff": changes.masked_diff(), "files": files}
+
+
+def _plan(one: Kept) -> "ChangeSet | None":
+    """What the fix would do; None if it does not fit the files, which it does not if it is in them."""
+    try:
+        return one.plan()
+    except (DapAgentError, OSError):
+        return None
 
 
 def apply(one: Kept, *, unproved: bool = False) -> list[str]:
@@ -94,7 +101,7 @@ def apply(one: Kept, *, unproved: bool = False) -> list[str]:
 
     if one.fix is None:
         raise DapAgentError("No fix was kept: start the program again, and have its exception investigated.")
-    if one.fix["applied"]:
+    if one.fix["applied"] and _plan(one) is None:  # else somebody has taken it out of the files
         raise DapAgentError("This fix is applied already.")
     if not one.fix["proved"] and not unproved:
         raise DapAgentError("The fix is not proved, so it was not written. With --unproved it is written all the same.")
@@ -116,7 +123,7 @@ def undo(one: Kept) -> list[str]:
     from dap_agent.fixes import applying
     from dap_agent.fixes.undo_record import records
 
-    if one.fix is None or not one.fix["applied"]:
+    if one.fix is None or not one.fix["applied"] or _plan(one) is not None:
         raise DapAgentError("This fix is not applied.")
     found = records(one.root)
     if not found or found[-1].label != one.fix["title"]:

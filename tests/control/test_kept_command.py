@@ -61,8 +61,13 @@ async def test_a_fix_outlives_its_session_and_is_applied_and_taken_back(
     assert f"taken back: {orders}" in said(capsys, "undo", fix["id"])[1]
     assert orders.read_text() == before and not test.exists()
 
-    # an editor has written it, and tells so
+    # an editor has written it, and tells so; what it tells is not believed if the files say something else
     assert said(capsys, "written", fix["id"]) == (0, "")
+    assert listed(w.root, capsys) == [one]
+    assert said(capsys, "undo", fix["id"])[1] == "dap-agent: This fix is not applied.\n"
+    orders.write_text(files["orders.py"]["newText"])
+    (written,) = listed(w.root, capsys)
+    assert written["fix"]["applied"]
     assert "not the last that dap-agent has written" in said(capsys, "undo", fix["id"])[1]
     assert said(capsys, "unwritten", fix["id"]) == (0, "")
     orders.write_text(before.replace("0.0", "0"))

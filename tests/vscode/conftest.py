@@ -153,6 +153,7 @@ class Workbench:
 
     def __init__(self, folder: Path, *, trusting: bool) -> None:
         self.folder = folder
+        self.trusting = trusting
         self.home = folder / "home"
         self.workspace = Path(os.environ.get("DAP_TEST_VSCODE_FOLDER", folder / "workspace"))  # seen in screenshots
         self.facts = folder / "facts.jsonl"
@@ -245,6 +246,7 @@ class Workbench:
             "url": self.url,
             "facts": str(self.facts),
             "shots": str(SHOTS),
+            "trusting": self.trusting,
             "starts": str(self.folder / "starts"),
             "workbench": str(workbench()),
             "workspace": str(self.workspace),
@@ -269,6 +271,7 @@ class Workbench:
         sys.stdout.write(done.stderr)
         assert done.returncode == 0, done.stdout + done.stderr
         results = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+        print(", ".join(f"{one['name']} {one['seconds']:.1f} s" for one in results))
         return {one["name"]: one for one in results}
 
 
@@ -319,9 +322,9 @@ def driven(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What all scenarios have seen, from one workbench."""
     named = os.environ.get("DAP_TEST_VSCODE_SCENARIOS")
     wanted = named.split(",") if named else None
-    trusting = wanted is not None and "trust" not in wanted  # that scenario is the first, and has it trusted at its end
+    trusting = wanted is not None and "trust" not in wanted
     with (
-        ModelServer([*(LOOK, PROPOSE) * 3, Stall(40)], key=KEY) as model,
+        ModelServer([*(LOOK, PROPOSE) * 2, Stall(40)], key=KEY) as model,
         running(tmp_path_factory.mktemp("workbench"), trusting=trusting, ANTHROPIC_BASE_URL=model.url) as bench,
     ):
         results = bench.drive(wanted)

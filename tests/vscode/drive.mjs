@@ -48,13 +48,21 @@ const palette = async (title) => {
   await see(`.quick-input-list .monaco-list-row.focused:has-text("${title}")`);
   await page.keyboard.press("Enter");
 };
-const debug = async (name) => {
+const start = async (name) => {
   mark = facts().length;
   await page.keyboard.press("Control+P");
   await see(".quick-input-widget input");
   await page.keyboard.type(`debug ${name}`);
   await see(`.quick-input-list .monaco-list-row.focused:has-text("${name}")`);
   await page.keyboard.press("Enter");
+};
+let { trusting } = options;
+const debug = async (name) => {
+  await start(name);
+  if (!trusting) {
+    await page.click('.monaco-dialog-box :text("Trust Folder & Continue")');
+    trusting = true;
+  }
 };
 const tidy = async () => {
   await command("workbench.action.debug.stop").catch(() => {});
@@ -96,31 +104,6 @@ const inFrames = async (text, limit = 15_000) => {
 };
 
 const scenarios = {
-  // in a workspace that is not trusted nothing is started, whoever asks for it; then the user trusts it
-  async trust() {
-    const seen = {};
-    await order("cursor", { file: orders_py, line: 13 }); // the extension is there: a Python file is open
-    await palette("Autodebug: Install dap-agent");
-    await see('.notification-toast:has-text("starts nothing in a workspace that is not trusted")');
-    const refusal = (what) => what.then(() => null, (error) => String(error));
-    seen.tool = await refusal(order("tool", { name: "dap_agent_exception", input: {} }));
-    seen.mcp_start = await refusal(command("workbench.mcp.startServer", "*", { waitForLiveTools: true }));
-    seen.mcp = await order("tools", "mcp_");
-    await debug("shop");
-    await see('.monaco-dialog-box');
-    await shot("9-trust");
-    await page.keyboard.press("Escape");
-    await page.waitForSelector(".monaco-dialog-box", { state: "detached" });
-    seen.started = recent().filter((one) => ["started", "factory"].includes(one.fact)).length;
-    seen.looked_for = fs.existsSync(options.starts);
-    await debug("shop");
-    await page.click('.monaco-dialog-box :text("Trust Folder & Continue")');
-    await see(lens("Autodebug this exception"), 40_000);
-    await command("workbench.action.debug.stop");
-    await ended("shop");
-    return seen;
-  },
-
   // the key goes into the secret storage by the command's own dialogues
   async key() {
     await palette("Autodebug: Set a Model's Key");
@@ -130,6 +113,26 @@ const scenarios = {
     await page.keyboard.type(key);
     await page.keyboard.press("Enter");
     await see('.notification-toast:has-text("The key for Anthropic")');
+  },
+
+  // in a workspace that is not trusted nothing is started, whoever asks for it
+  async trust() {
+    const seen = {};
+    await order("cursor", { file: orders_py, line: 13 }); // the extension is there: a Python file is open
+    await palette("Autodebug: Install dap-agent");
+    await see('.notification-toast:has-text("starts nothing in a workspace that is not trusted")');
+    const refusal = (what) => what.then(() => null, (error) => String(error));
+    seen.tool = await refusal(order("tool", { name: "dap_agent_exception", input: {} }));
+    seen.mcp_start = await refusal(command("workbench.mcp.startServer", "*", { waitForLiveTools: true }));
+    seen.mcp = await order("tools", "mcp_");
+    await start("shop");
+    await see('.monaco-dialog-box:has-text("Do you trust")');
+    await shot("9-trust");
+    await page.keyboard.press("Escape");
+    await page.waitForSelector(".monaco-dialog-box", { state: "detached" });
+    seen.started = recent().filter((one) => ["started", "factory"].includes(one.fact)).length;
+    seen.looked_for = fs.existsSync(options.starts);
+    return seen; // the next who debugs trusts it
   },
 
   async story() {
@@ -201,44 +204,11 @@ const scenarios = {
     return seen;
   },
 
-  // language model tools meet a failing test, at the raise, with all frames alive
-  async pytest() {
-    const seen = {};
-    await atException("tests");
-    await see(lens("Autodebug this exception"));
-    seen.status = JSON.parse(await order("tool", { name: "dap_agent_status", input: {} }));
-    seen.exception = JSON.parse(await order("tool", { name: "dap_agent_exception", input: {} }));
-    await command("workbench.action.debug.stop");
-    await ended("tests");
-    return seen;
-  },
-
-  // an agent's way: VS Code's own MCP client starts our server, and calls it at an exception
-  async mcp() {
-    await atException();
-    await command("workbench.mcp.startServer", "*", { waitForLiveTools: true });
-    const tools = await order("tools", "mcp_");
-    const call = (name, input = {}) => order("tool", { name: tools.find((one) => one.endsWith(`_${name}`)), input });
-    const seen = { tools: tools.length, exception: await call("exception"), value: await call("variable", { frame: 0, path: "line" }) };
-    const evaluated = call("evaluate", { frame: 0, code: "6 * 7" }); // it runs code: VS Code asks its user
-    await see('.monaco-dialog-box:has-text("copy of the paused program")');
-    await page.click('.monaco-dialog-box :text("Yes")');
-    seen.evaluated = await evaluated;
-    await command("workbench.action.debug.continue");
-    await ended("shop");
-    seen.afterwards = await call("exception");
-    return seen;
-  },
-
-  // what outlives the session: in the window that had it, and in one that has had none
+  // what outlives the session of quickFix: in the window that had it, and in one that has had none
   async kept() {
     const seen = {};
-    await atException();
-    await see(lens("Autodebug this exception"));
-    await page.click(lens("Autodebug this exception"));
-    await see(lens("Fix ready"), 40_000);
-    await command("workbench.action.debug.stop");
-    await ended("shop");
+    mark = facts().length;
+    await order("cursor", { file: orders_py, line: 13 }); // without the fix again, which quickFix has applied
     await see(lens("Dismiss"));
     await see(lens("Fix ready: A line without a price is free"));
     await see('.statusbar-item:has-text("Fix ready")');
@@ -279,6 +249,35 @@ const scenarios = {
     seen.debugged = recent().some((one) => one.fact === "started");
     const { status, stdout } = spawnSync(options.python, ["-m", "dap_agent", "kept", "list", "--json", "--workspace", workspace]);
     seen.left = [status, JSON.parse(stdout).kept];
+    return seen;
+  },
+
+  // language model tools meet a failing test, at the raise, with all frames alive
+  async pytest() {
+    const seen = {};
+    await atException("tests");
+    await see(lens("Autodebug this exception"));
+    seen.status = JSON.parse(await order("tool", { name: "dap_agent_status", input: {} }));
+    seen.exception = JSON.parse(await order("tool", { name: "dap_agent_exception", input: {} }));
+    await command("workbench.action.debug.stop");
+    await ended("tests");
+    return seen;
+  },
+
+  // an agent's way: VS Code's own MCP client starts our server, and calls it at an exception
+  async mcp() {
+    await atException();
+    await command("workbench.mcp.startServer", "*", { waitForLiveTools: true });
+    const tools = await order("tools", "mcp_");
+    const call = (name, input = {}) => order("tool", { name: tools.find((one) => one.endsWith(`_${name}`)), input });
+    const seen = { tools: tools.length, exception: await call("exception"), value: await call("variable", { frame: 0, path: "line" }) };
+    const evaluated = call("evaluate", { frame: 0, code: "6 * 7" }); // it runs code: VS Code asks its user
+    await see('.monaco-dialog-box:has-text("copy of the paused program")');
+    await page.click('.monaco-dialog-box :text("Yes")');
+    seen.evaluated = await evaluated;
+    await command("workbench.action.debug.continue");
+    await ended("shop");
+    seen.afterwards = await call("exception");
     return seen;
   },
 

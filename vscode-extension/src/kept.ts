@@ -57,7 +57,7 @@ export class Kept {
   }
 }
 
-/** Looks what there is when a window opens, a session ends, a file is saved, or something else has changed it. */
+/** Looks what there is when a window opens, a session ends, a file changes, or something else has changed it. */
 export class Keeper implements vscode.Disposable {
   private readonly subscription: vscode.Disposable;
   private readonly watched = new Map<string, fs.FSWatcher>();
@@ -69,13 +69,14 @@ export class Keeper implements vscode.Disposable {
     private readonly finder: Finder,
     private readonly log: vscode.LogOutputChannel,
   ) {
+    const files = vscode.workspace.createFileSystemWatcher("**/*.py");
     this.subscription = vscode.Disposable.from(
       vscode.debug.onDidTerminateDebugSession(() => this.soon()),
-      vscode.workspace.onDidSaveTextDocument(() => {
-        if (sessions.over.length > 0) {
-          this.soon();
-        }
-      }),
+      vscode.workspace.onDidSaveTextDocument(() => this.touched()),
+      files,
+      files.onDidChange(() => this.touched()),
+      files.onDidCreate(() => this.touched()),
+      files.onDidDelete(() => this.touched()),
       vscode.workspace.onDidChangeWorkspaceFolders(() => this.soon()),
       vscode.workspace.onDidGrantWorkspaceTrust(() => this.soon()),
     );
@@ -86,6 +87,13 @@ export class Keeper implements vscode.Disposable {
     this.subscription.dispose();
     clearTimeout(this.timer);
     this.watched.forEach((one) => one.close());
+  }
+
+  /** A file has changed: a fix may not fit it any more, or fit it again. */
+  private touched(): void {
+    if (this.sessions.over.length > 0) {
+      this.soon();
+    }
   }
 
   private soon(): void {
