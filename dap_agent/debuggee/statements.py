@@ -250,9 +250,9 @@ def run_in_class(
         code = _body_of(code, node.name)
     scope = dict(reading.class_dict(cls))
     scope.pop("__classcell__", None)
+    before = dict(scope)
     if "__annotations__" in scope:
         scope["__annotations__"] = dict(scope["__annotations__"])  # the class has its own until all has gone well
-    before = dict(scope)
     _run(code, namespace, scope)
     cell = scope.pop("__classcell__", None)
     if cell is not None:

@@ -200,6 +200,17 @@ SHAPES: "dict[str, Case]" = {
         {"m.D()": "D(a=5, c='x', b=[])", "(o.f(), o.c, o < m.D(2, 'y'), isinstance(o, m.D))": "(2, 'x', True, True)", "m.D(1, 'q', [2]).b": "[2]"},
         {"D": "swapped: with its new fields", "D.f": "swapped: "}, "o = m.D(1)",
     ),
+    "types of fields": Case(
+        "import dataclasses\n@dataclasses.dataclass\nclass D:\n a: list\n b: int = 1\n def f(self): return 1",
+        "import dataclasses\nfrom typing import List\n@dataclasses.dataclass\nclass D:\n a: List[str]\n b: int = 1\n c: str = ''\n def f(self): return 2",
+        {"[f.type.__name__ for f in dataclasses.fields(m.D)][1:]": "['int', 'str']",
+         "(m.D.__annotations__['a'], m.D.__annotations__['c'], dataclasses.fields(m.D)[0].type)": "(typing.List[str], <class 'str'>, typing.List[str])"},
+        {"D": "swapped: with its new fields", "D.f": "swapped: ", "List": "swapped: "}, "import dataclasses",
+    ),
+    "annotations of a class": Case(
+        "class C:\n a: int = 1\n def f(self): return 1", "class C:\n a: str = 1\n def f(self): return 2",
+        {"m.C.__annotations__": "{'a': <class 'str'>}"}, {"C.a": "swapped: ", "C.f": "swapped: "},
+    ),
     "dataclass with a wrong field": Case(
         "import dataclasses\n@dataclasses.dataclass\nclass D:\n a: int = 1\n def f(self): return 1", "import dataclasses\n@dataclasses.dataclass\nclass D:\n a: int = 1\n b: int\n def f(self): return 2",
         {"(m.D(), m.D().f())": "(D(a=1), 2)"}, {"D": "refused: @dataclass refuses the new fields", "D.f": "swapped: "},
