@@ -203,7 +203,7 @@ SHAPES: "dict[str, Case]" = {
     "types of fields": Case(
         "import dataclasses\n@dataclasses.dataclass\nclass D:\n a: list\n b: int = 1\n def f(self): return 1",
         "import dataclasses\nfrom typing import List\n@dataclasses.dataclass\nclass D:\n a: List[str]\n b: int = 1\n c: str = ''\n def f(self): return 2",
-        {"[f.type.__name__ for f in dataclasses.fields(m.D)][1:]": "['int', 'str']",
+        {"[f.type.__name__ for f in dataclasses.fields(m.D)[1:]]": "['int', 'str']",
          "(m.D.__annotations__['a'], m.D.__annotations__['c'], dataclasses.fields(m.D)[0].type)": "(typing.List[str], <class 'str'>, typing.List[str])"},
         {"D": "swapped: with its new fields", "D.f": "swapped: ", "List": "swapped: "}, "import dataclasses",
     ),
