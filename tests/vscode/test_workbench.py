@@ -60,6 +60,7 @@ def test_a_failing_test_is_a_stop_that_tools_of_models_can_read(driven: dict[str
     assert tests["exception"]["exception"]["type"] == "TypeError"
     assert (frames[0]["function"], frames[0]["line"]) == ("total", 13)
     assert frames[0]["values"]["line"] == "'gift ='"
+    assert "1" in tests["ran"]
 
 
 def test_vs_codes_own_mcp_client_calls_our_server(driven: dict[str, Any]) -> None:
@@ -102,6 +103,12 @@ def test_without_dap_agent_and_without_consent_it_is_debugged_as_before(driven: 
     else:
         assert (consent["ours"], consent["factories"]) == ([], 1)
     assert consent["looked_for"].endswith("--version")
+
+
+def test_the_walkthrough_and_the_log(driven: dict[str, Any]) -> None:
+    shown = seen(driven, "help")
+    assert "Debug as always" in shown["steps"]
+    assert shown["channel"] == "Autodebug"
 
 
 def test_the_own_type(driven: dict[str, Any]) -> None:
