@@ -357,7 +357,7 @@ const scenarios = {
     return { steps, channel };
   },
 
-  // a model that never answers: the lens ends the investigation, and the program is still there
+  // a model that never answers: the lens ends the investigation, and the program is still there; what remains is said
   async cancel() {
     await atException();
     await see(lens("Autodebug this exception"));
@@ -365,12 +365,14 @@ const scenarios = {
     await see(lens("Investigating"));
     const progress = (kind) => (one) => one.fact === "dapAgentProgress" && one.body.kind === kind;
     await fact(progress("begin"), "the begin");
+    await see('.notification-toast:has-text("dap-agent looks for a fix") :text("Cancel")');
     await page.click(lens("Investigating"));
     const end = await fact(progress("end"), "the end");
     await see(lens("Autodebug this exception"));
     const status = JSON.parse(await order("tool", { name: "dap_agent_status", input: {} }));
     await command("workbench.action.debug.stop");
     await ended("shop");
+    await see(lens("TypeError, when the program has last run"));
     return { end: end.body.status, program: status.program, working: status.working };
   },
 
