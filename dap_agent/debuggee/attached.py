@@ -43,8 +43,7 @@ def attach(record: Optional[bool] = None) -> None:
     """Report exceptions from now on. The debugger is attached already; runs in its own thread.
 
     Args:
-        record: whether calls are recorded; None: where it costs little. Below Python 3.12 they are not: what tells of
-            them there cannot be put into threads that run.
+        record: whether calls are recorded; None: as far as it costs little.
     """
     with _one_at_a_time:
         bridge.adopt()
@@ -61,12 +60,12 @@ def attach(record: Optional[bool] = None) -> None:
             _follow_forks()
             children.install(settings["bootstrap"], settings["config"], os.getpid())
         hooks.active(True)
-    if record is not False and sys.version_info >= (3, 12):
+    if record is not False:
         from . import recorder
 
         own = (settings["bootstrap"] + os.sep,) if settings is not None else ()
         try:
-            recorder.start((*own, *debugger_folders()), True)
+            recorder.start((*own, *debugger_folders()), True, bool(record))
         except Exception as error:  # stops have to work without it
             recorder.give_up(error)
 

@@ -159,6 +159,11 @@ class Memory:
 
     Args:
         hidden: what the names of files begin with that are not the user's.
+
+    Attributes:
+        began: when the first call might have been seen.
+        unseen: seconds since then in which calls of some thread were not.
+        partly: whether there were any.
     """
 
     def __init__(self, hidden: tuple[str, ...]) -> None:
@@ -166,6 +171,8 @@ class Memory:
         self.known: dict[int, Record] = {}  # by identity of the code
         self.reads_values = True
         self.began = clock()
+        self.unseen = 0.0
+        self.partly = False
         self._hidden = hidden
         self._files: dict[str, bool] = {}
         self._numbers = itertools.count(1)
@@ -184,6 +191,14 @@ class Memory:
         self.records.clear()
         self._numbers = itertools.count(1)
         self._credit = _CREDIT
+        self.began, self.unseen, self.partly = clock(), 0.0, False
+
+    def thin(self) -> None:
+        """From now on not all calls are seen, of whatever function, and nobody tells of the ends of those that run."""
+        self.partly = True
+        for record in list(self.records.values()):
+            if record.open:
+                record.open.clear()
 
     def after_fork(self) -> None:
         """In a fork's child: its calls are its own, and the parent's other threads hold no locks."""
@@ -345,7 +360,7 @@ class Memory:
         which all were seen. A frame that lives is no other's.
         """
         record = self.known.get(identity(frame.f_code))
-        if record is None or record.thinned or record.forgotten:
+        if record is None or record.thinned or self.partly or record.forgotten:
             return {}
         call = record.newest[-1] if record.newest else record.first
         if call is None or call.ended or call.order != record.order or call.frame != identity(frame):

@@ -80,7 +80,8 @@ class _Listener(tracefunc.Listener):
         return 0
 
     def own_profiler(self) -> bool:
-        code = getattr(sys.getprofile(), "__code__", None)
+        found = getattr(sys.getprofile, "__wrapped__", sys.getprofile)()  # without what hides ours (call_switch.py)
+        code = getattr(found, "__code__", None)
         return code is not None and code.co_filename.startswith(stop.OURS)
 
     def failed(self, error: BaseException) -> Any:

@@ -44,7 +44,7 @@ def configure(
         ignore_types: names of exception classes, bare or qualified; their subclasses are ignored too.
         ignore_modules: names of modules and packages; what is raised in their code is ignored.
         nodelay: whether to spare the client 44 ms for each of its requests (debugpy#2054).
-        record: whether to remember the last calls of the user's functions, where that costs little (Python 3.12 on).
+        record: whether to remember the last calls of the user's functions, as far as that costs little.
 
     Returns:
         `enabled`, `asked`: how many raises it has judged, `stops`: how many stops it has made at raises, `why` of the
@@ -91,7 +91,7 @@ def _record(wanted: bool, running: bool = False) -> None:
     Args:
         running: whether the program runs already.
     """
-    if wanted and sys.version_info >= (3, 12):
+    if wanted:
         from . import recorder, stop
 
         try:

@@ -28,18 +28,19 @@ _memory: calls.Memory | None = None
 _source: call_events.CallEvents | call_profile.CallProfile | None = None
 _reasons: dict[str, int] = {}  # why nothing is recorded at present, and the thread that wants it so
 _why_not = (
-    "The recorder is off: it is on from Python 3.12 on unless it is switched off (--no-record, in an editor "
+    "The recorder is off: it was not started, or is switched off (--no-record, in an editor "
     '"dapAgent": {"record": false}).'
 )
 _followed = False  # forks and tests, for good
 
 
-def start(hidden: tuple[str, ...] = (), running: bool = False) -> bool:
+def start(hidden: tuple[str, ...] = (), running: bool = False, in_full: bool = False) -> bool:
     """Record from now on; False if the program has taken what that needs.
 
     Args:
         hidden: folders whose code is not the user's.
-        running: whether the program runs already: then its functions are looked for.
+        running: whether the program runs already: then its functions, or threads, are looked for.
+        in_full: below Python 3.12 see each call, whatever that costs.
     """
     global _memory, _source, _why_not, _followed
     if _memory is not None:
@@ -48,13 +49,16 @@ def start(hidden: tuple[str, ...] = (), running: bool = False) -> bool:
     source: call_events.CallEvents | call_profile.CallProfile
     if sys.version_info >= (3, 12):
         source = call_events.CallEvents(memory)
+        if not source.begin():
+            _why_not = "The recorder is off: the program uses the interpreter's tools for events itself."
+            return False
     else:
         from . import call_profile
 
-        source = call_profile.CallProfile(memory)
-    if not source.begin():
-        _why_not = "The recorder is off: the program uses the interpreter's tools for events itself."
-        return False
+        source = call_profile.CallProfile(memory, not in_full)
+        if not source.begin(running):
+            _why_not = "The recorder is off: calls cannot be watched here (%s)." % source.why_not
+            return False
     _memory, _source = memory, source
     atexit.register(source.end)  # later, what our functions refer to is gone
     hooks.listen(source.saw, spare_values)
@@ -62,7 +66,7 @@ def start(hidden: tuple[str, ...] = (), running: bool = False) -> bool:
         _followed = True
         os.register_at_fork(after_in_child=_after_fork)
         recorded_tests.install(clear, lambda wanted: (freeze if wanted else thaw)("test"))
-    if running:
+    if running and sys.version_info >= (3, 12):
         for each in gc.get_objects():
             if type(each) is FunctionType:
                 source.saw(each.__code__)
@@ -180,7 +184,18 @@ def history(
         read = [call for call in [record.first, *record.newest] if call is not None]
         found["read"] = [_masked(call.to_json(), picture) for call in read]
         functions.append(found)
-    return {"functions": functions, "total": len(records), "start": start}
+    return {"functions": functions, "total": len(records), "start": start, "note": seen_partly()}
+
+
+def seen_partly() -> str | None:
+    """What has to be known of the record of a program that calls too often to be watched all the time; else None."""
+    if _memory is None or not _memory.partly or _source is None or not hasattr(_source, "unseen"):
+        return None
+    return (
+        "Calls were watched in short windows, about %.0f %% of the time, because the program calls very often (Python "
+        "below 3.12): counts are lower bounds, and a function that is not listed may have been called."
+        % max(1, 100 * (1 - _source.unseen()))
+    )
 
 
 def arguments_at(frame: FrameType) -> dict[str, Any]:
@@ -198,7 +213,7 @@ def _summary(record: calls.Record, at: stop.Stop, picture: Picture) -> dict[str,
         "file": sources.absolute(record.file),
         "line": record.line,
         "calls": record.calls,
-        "thinned": record.thinned,
+        "thinned": record.thinned or (_memory is not None and _memory.partly),
         "order": record.order,
         "on_stack": record.place in places,
         "thread": thread or "Thread %d" % record.thread,

@@ -247,8 +247,9 @@ def take(stop: Stop, seconds: float = SECONDS, locals_of_all: bool = False) -> d
     }
     recorder = sys.modules.get("%s.recorder" % __package__)
     functions = recorder.called(stop, picture) if recorder is not None else None
-    if functions is not None:
+    if recorder is not None and functions is not None:
         found["called"] = functions
+        found["notes"] += [note for note in (recorder.seen_partly(),) if note is not None]
     if picture.deadline.passed():
         found["notes"].append("Time was up after %.1f s: some values were not read." % seconds)
     cleaned: dict[str, Any] = picture.clean(found)

@@ -18,7 +18,7 @@ def start(settings: Dict[str, Any]) -> None:
             net catches), `bootstrap` and `config` (for children), `root` (pid of the first process, None in that one),
             `alive` (a file that dap-agent holds locked as long as it lives), `imported` (modules there were before),
             `at_raise` (`auto`, `always`, `never`), `ignore` (`types` and `modules` whose exceptions are no stop),
-            `record` (whether calls are recorded; None: where it costs little).
+            `record` (whether calls are recorded; None: as far as it costs little).
     """
     root = settings["root"] or os.getpid()
 
@@ -49,13 +49,15 @@ def start(settings: Dict[str, Any]) -> None:
     children.install(settings["bootstrap"], settings["config"], root)
     output_tail.install()
     originals.remember()
-    record = settings["record"] if settings["record"] is not None else sys.version_info >= (3, 12)
-    if record:
+    if settings["record"] is not False:
         from . import recorder
     originals.when_started(set(sys.modules) - settings["imported"])
     at_raise.install(settings["at_raise"], ignored)
-    if record:
-        recorder.start((settings["bootstrap"] + os.sep,))
+    if settings["record"] is not False:
+        try:
+            recorder.start((settings["bootstrap"] + os.sep,), in_full=bool(settings["record"]))
+        except Exception as error:  # stops have to work without it
+            recorder.give_up(error)
 
 
 def locked(path: str) -> bool:

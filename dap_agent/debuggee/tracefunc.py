@@ -353,7 +353,7 @@ def _other_event(found: Watched, frame: FrameType, what: int, other: Optional[in
     if other is not None:
         state[_slot] = _trampoline  # it was put there while we looked elsewhere
         return
-    if sys.getprofile() is not None:
+    if state[_slot - 1]:  # a profile function
         if _listener.own_profiler():
             frame.f_trace_lines = False
             state[_slot] = _function
@@ -374,6 +374,22 @@ def _other_event(found: Watched, frame: FrameType, what: int, other: Optional[in
         later(LAST_DELAY)
     else:
         state[_slot] = _function
+
+
+def step_aside(frame: Optional[FrameType]) -> None:
+    """Have no flag behind the profile function that calls this and has taken itself out.
+
+    Args:
+        frame: the one that it is told the end of; None: no end, and raises are missed for a moment.
+    """
+    found = _threads.get(get_ident())
+    if found is None or found.state[_slot] != _function:
+        return
+    found.state[_slot] = 0
+    if frame is not None:
+        found.late.address = found.word.address
+        frame.f_trace = found.late_again()
+    later(LAST_DELAY if frame is not None else 0.001)
 
 
 _RARE = frozenset(

@@ -39,8 +39,9 @@ def called_line(found: dict[str, Any], width: int = 60) -> str:
 def history_text(page: dict[str, Any]) -> str:
     """The answer of `StoppedProgram.history`."""
     functions, start, total = page["functions"], page["start"], page["total"]
+    note = f"\n[{page['note']}]" if page.get("note") else ""
     if not total:
-        return "No function that fits was called, as far as it was recorded."
+        return f"No function that fits was called, as far as it was recorded.{note}"
     if not functions:
         return f"start {start} is beyond the end: there are {total} functions, 0 to {total - 1}."
     lines = []
@@ -52,7 +53,7 @@ def history_text(page: dict[str, Any]) -> str:
     end = start + len(functions)
     if start or end < total:
         lines.append(f"[functions {start} to {end - 1} of {total}{f'; the next: start {end}' if end < total else ''}]")
-    return "\n".join(lines)
+    return "\n".join(lines) + note
 
 
 def _call_line(call: dict[str, Any]) -> str:

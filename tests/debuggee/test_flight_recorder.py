@@ -532,6 +532,125 @@ def after(): return seen.count("call")
         assert named(outcome, "f")["calls"] == 1
 
 
+THINNED = """
+import os, time
+source = recorder._source
+switch = source._switch
+def early(n): return n
+def hot(n): return n
+def late(n): return n
+early(1)
+count = 0
+def until_off():
+    global count
+    while not switch.off: hot(count); count += 1
+def until_on():
+    while switch.off: pass  # calls nothing
+"""
+
+
+@pytest.fixture(params=["3.8", "3.9", "3.10", "3.11"])
+def below(request: pytest.FixtureRequest, all_interpreters: dict[str, str]) -> Path:
+    """A Python whose profile function has to be taken out of the threads that call much."""
+    return Path(all_interpreters[request.param])
+
+
+def test_who_calls_much_is_watched_in_windows_below(below: Path, ask: Any) -> None:
+    program = """
+windows = 0
+while windows < 20:
+    until_off()
+    for _ in range(3000): hot(count); count += 1
+    until_on()
+    windows += 1
+late(count)
+def after(): return count
+{}["x"]
+"""
+    outcome = ask(below, START + THINNED + program, "snapshot", "history")
+    assert [entry["function"] for entry in called(outcome) if not entry["function"].startswith("until")] == [
+        "early", "hot", "late",
+    ]  # fmt: skip
+    hot = named(outcome, "hot")
+    assert hot["thinned"] and outcome.after - 20 * 3000 <= hot["calls"] < outcome.after / 1.5
+    assert int(texts(hot)["n"]) > outcome.after / 2
+    late = named(outcome, "late")
+    assert (texts(late), late["result"]["text"], late["calls"]) == ({"n": str(outcome.after)}, str(outcome.after), 1)
+    (note,) = [note for note in outcome[0]["notes"] if "short windows" in note]
+    assert "lower bounds" in note and outcome[1]["note"].startswith("Calls were watched in short windows")
+
+
+def test_in_full_all_is_seen_below(below: Path, ask: Any) -> None:
+    """`--record`."""
+    program = START.replace("start()", "start(in_full=True)") + THINNED
+    program += "for count in range(60000): hot(count)\n{}['x']"
+    outcome = ask(below, program, "snapshot")
+    assert named(outcome, "hot")["calls"] == 60000 and not named(outcome, "hot")["thinned"]
+
+
+def test_a_profiler_of_the_programs_goes_first_between_windows(below: Path, ask: Any) -> None:
+    program = """
+import sys, threading
+hidden = sys.getprofile()
+until_off()
+seen = []
+def own(frame, event, arg): seen.append((event, frame.f_code.co_name))
+sys.setprofile(own)
+while source._wakes: pass
+stays = sys.getprofile() is own
+late(1)
+sys.setprofile(None)
+calls = seen.count(("call", "late"))
+late(2)
+def in_thread(n): return sys.getprofile() is own
+threading.setprofile(own)
+thread = threading.Thread(target=in_thread, args=(1,)); thread.start(); thread.join()
+threading.setprofile(None)
+def after(): return [hidden, stays, calls, sys.getprofile(), ("call", "in_thread") in seen]
+{}["x"]
+"""
+    outcome = ask(below, START + THINNED + program, "snapshot")
+    assert outcome.after == [None, True, 1, None, True]
+    assert not [entry for entry in called(outcome) if entry["function"] in ("late", "in_thread")]
+
+
+def test_a_fork_between_windows_is_watched(below: Path, ask: Any) -> None:
+    program = """
+until_off()
+pid = os.fork()
+if not pid:
+    late(1)
+    until_off(); until_on()
+    os._exit([each.name for each in recorder._memory.records.values()].count("late"))
+status = os.waitpid(pid, 0)[1]
+def after(): return status
+{}["x"]
+"""
+    outcome = ask(below, START + THINNED + program, "snapshot")
+    assert outcome.after == 1 << 8
+
+
+def test_threads_end_between_windows(below: Path, ask: Any) -> None:
+    """Nobody writes into the state of a thread that has ended."""
+    program = """
+import threading
+def work():
+    for n in range(4000): hot(n)
+for _ in range(15):
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads: thread.start()
+    for thread in threads: thread.join()
+until_on()
+left = [len(switch.threads), len(switch.off)]
+late(1)
+def after(): return left
+{}["x"]
+"""
+    outcome = ask(below, START + THINNED + program, "snapshot", env={"PYTHONMALLOC": "debug"})
+    assert outcome.after == [1, 0]
+    assert named(outcome, "late")["calls"] == 1
+
+
 def test_what_is_called_during_a_stop_is_no_history(switched_on: Path, ask: Any) -> None:
     program = """
 def before(n): return n

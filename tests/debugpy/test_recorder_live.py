@@ -28,13 +28,8 @@ main()
 """
 
 
-@pytest.fixture(params=["3.12", "3.13"])
+@pytest.fixture(params=["3.11", "3.13"])
 def by_default(request: pytest.FixtureRequest, all_interpreters: dict[str, str]) -> Path:
-    return Path(all_interpreters[request.param])
-
-
-@pytest.fixture(params=["3.8", "3.11"])
-def below(request: pytest.FixtureRequest, all_interpreters: dict[str, str]) -> Path:
     return Path(all_interpreters[request.param])
 
 
@@ -63,23 +58,41 @@ def test_what_returned_before_the_failure(by_default: Path, player: Any) -> None
     assert [call["arguments"][0]["value"]["text"] for call in found["read"]] == ["'tea = 3.5'", "'gift ='"]
 
 
-def test_it_is_off_where_it_is_dear_and_when_it_is_not_wanted(
-    by_default: Path, all_interpreters: dict[str, str], player: Any
-) -> None:
-    for python, rules in (
-        (by_default, StopRules(record=False)),
-        (Path(all_interpreters["3.11"]), StopRules()),
-    ):
-        story = player.play(player.command(python, program=SHOP), rules=rules)
-        assert "called" not in story.stops[0].data
+def test_it_is_off_when_it_is_not_wanted(by_default: Path, player: Any) -> None:
+    story = player.play(player.command(by_default, program=SHOP), rules=StopRules(record=False))
+    assert "called" not in story.stops[0].data
 
 
-def test_it_can_be_switched_on_below(below: Path, player: Any) -> None:
-    command = player.command(below, program=SHOP)
-    story = player.play(command, rules=StopRules(record=True))
+@pytest.mark.parametrize("version", ["3.8", "3.9", "3.10"])
+def test_it_is_on_below(version: str, all_interpreters: dict[str, str], player: Any) -> None:
+    command = player.command(Path(all_interpreters[version]), program=SHOP)
+    story = player.play(command)
     native = player.natively(command)
     assert (story.out, story.err, story.end.exit_status) == (native.out, native.err, native.status)
     assert names(story.stops[0]) == ["main", "load", "parse", "total"]
+
+
+HOT = """
+import sys, time
+def fib(n): return n if n < 2 else fib(n - 1) + fib(n - 2)
+def fails(n):
+    try: raise ValueError(n)
+    finally: print("too late")
+until = time.perf_counter() + 0.4
+while time.perf_counter() < until:
+    if sys.argv[1] == "python": fib(10)
+    else: len("a"); str(5)
+fails(1)
+"""
+
+
+@pytest.mark.parametrize("calls", ["python", "c"])
+def test_raises_are_seen_beside_it(calls: str, all_interpreters: dict[str, str], player: Any) -> None:
+    """On 3.11 it shares the state of each thread with the function that is told of exceptions."""
+    command = player.command(Path(all_interpreters["3.11"]), calls, program=HOT)
+    (stop,) = player.play(command).stops
+    assert any("Stopped at the raise" in note for note in stop.data["notes"])
+    assert any("short windows" in note for note in stop.data["notes"])
 
 
 TESTS = """
