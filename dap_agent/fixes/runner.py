@@ -9,6 +9,7 @@ it calls the functions named `test*` and the `unittest` cases of each file itsel
 # ruff: noqa: BLE001, PTH100, PTH109, PTH110, PTH118, PTH119, PTH120, PTH122, PTH123, RUF005, UP031
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import sys
@@ -379,9 +380,13 @@ def main(path: str) -> int:
     usable = version is not None and int(version.split(".")[0]) >= 6
     report.write("start", runner="pytest" if usable else "script", pytest=version, python=sys.version.split()[0])
     start = time.time()
+    # where a test hangs; pytest puts another file in the place of 2 while a test runs
+    errors = os.fdopen(os.dup(2), "w")
+    faulthandler.dump_traceback_later(max(config["timeout"] - 3, config["timeout"] * 0.5), file=errors)
     try:
         status = (run_pytest if usable else run_scripts)(config, report, Watch(config["watch"]))
     finally:
+        faulthandler.cancel_dump_traceback_later()
         leaked = sorted(path for _, path in imported_from_workspace(config))[:5]
     report.write("end", status=status, leaked=leaked, seconds=time.time() - start)
     return status

@@ -177,6 +177,7 @@ class Runner:
             "places": [[str(original), str(copy)] for original, copy in scratch.places],
             "watch": [str(copy) for path in self.watch if (copy := scratch.copy_of(path)) is not None],
             "addopts": not self._without_addopts,
+            "timeout": timeout,
         }
         _write(config, json.dumps(data))
         finished = await run(

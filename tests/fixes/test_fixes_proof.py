@@ -406,6 +406,16 @@ def test_one_test_of_a_file_alone(project: Make, bare_python: Path, with_pytest:
         assert (len(found.tests), found.outcome) == (ran, "passed" if name == "test_a" else "failed")
 
 
+@pytest.mark.parametrize("with_pytest", [True, False])
+def test_where_a_test_hangs_is_told(project: Make, bare_python: Path, with_pytest: bool) -> None:
+    workspace = project({"shop.py": "import time\ndef wait():\n    time.sleep(300)\n"})
+    python = Path(sys.executable) if with_pytest else bare_python
+    source = "import shop\ndef test_x():\n    shop.wait()\n"
+    found = asyncio.run(run_test(workspace, "tests/test_a.py", source, python=python, timeout=4))
+    assert found.outcome == "timeout"
+    assert "line 3 in wait" in found.output and 'tests/test_a.py", line 3 in test_x' in found.output
+
+
 def test_edit_of_a_named_package_outside_the_root(project: Make, tmp_path: Path) -> None:
     lib = tmp_path / "env/lib/python3.11/site-packages/dep"
     lib.mkdir(parents=True)
