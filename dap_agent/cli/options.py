@@ -265,10 +265,10 @@ OPTIONS: tuple[Option, ...] = (
         None,
         "",
         "remember the last calls of your functions (how often, arguments, results, exceptions), so that also code that "
-        "returned before the failure is seen; below Python 3.12 it makes programs ten times slower and more, and "
-        "attach does without it",
+        "returned before the failure is seen; below Python 3.12 a program that calls much is watched in short windows, "
+        "and with --record in full, which makes it ten times slower and more",
         commands=("run", "attach", "demo"),
-        shown="on from Python 3.12 on",
+        shown="on",
     ),
     Option(
         "allow-evaluate",

@@ -25,7 +25,7 @@ class Options:
             the code of a module or package raises.
         reload: which changes of files go into the live program: `auto` (saved files and applied fixes), `applied`
             (fixes alone), `never`.
-        record: whether the last calls of the user's functions are remembered (Python 3.12 and newer).
+        record: whether the last calls of the user's functions are remembered.
         assistant: the keys of `ASSISTANT` as they were given; they are checked where they are used.
     """
 

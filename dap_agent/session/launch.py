@@ -65,8 +65,8 @@ class StopRules:
             costs nothing until something is raised, `always`, `never`.
         ignore: what is never a stop: names of exception classes, bare or qualified, and `module:NAME` for what is
             raised in a module or package.
-        record: whether the calls of the user's functions are recorded; None: where that costs little (Python 3.12 and
-            newer).
+        record: whether the calls of the user's functions are recorded; None: as far as that costs little (below
+            Python 3.12 in short windows, where much is called).
     """
 
     at_raise: Literal["auto", "always", "never"] = "auto"
