@@ -86,6 +86,16 @@ const atException = async (name = "shop") => {
   await see(".exception-widget", 40_000);
   return (await fact((one) => one.fact === "dapAgentSnapshot", "a snapshot")).body;
 };
+// a file of the preview is there once it has been scrolled to
+const inPreview = async (text) => {
+  for (const end = Date.now() + 20_000; ; ) {
+    const found = await see(`.multiDiffEditor :text("${text}")`, 2000).catch(() => null);
+    if (found) return;
+    if (Date.now() > end) throw Error(`the preview does not show ${text}`);
+    await page.hover(".multiDiffEditor");
+    await page.mouse.wheel(0, 150);
+  }
+};
 // the menu of quick fixes: a file that is read again meanwhile closes it
 const bulb = async (title) => {
   for (const end = Date.now() + 20_000; ; ) {
@@ -157,8 +167,8 @@ const scenarios = {
     await see(lens("Fix ready: A line without a price is free"), 40_000);
     await shot("2-fix-ready");
     await page.click(lens("Fix ready"));
-    await see('.multiDiffEditor :text("line in lines")');
-    await see('.multiDiffEditor :text("test_a_gift_is_free")');
+    await inPreview("line in lines");
+    await inPreview("test_a_gift_is_free");
     await pause(500); // colours come later than text
     await shot("3-preview");
     await palette("Autodebug: Show the Report");
@@ -226,7 +236,7 @@ const scenarios = {
     await see(lens("Fix ready: A line without a price is free"));
     await shot("8-kept");
     await page.click(lens("Fix ready"));
-    await see('.multiDiffEditor :text("test_a_gift_is_free")');
+    await inPreview("test_a_gift_is_free");
     await palette("Autodebug: Show the Report");
     const text = await inFrames("parse_line gives None");
     seen.report = ["Cause", "Evidence", "Change", "Verdicts", "Cost"].filter((one) => text.includes(one));
