@@ -200,11 +200,11 @@ const scenarios = {
     await shot("5-quick-fix");
     await page.keyboard.press("Enter");
     await see('.view-line:has-text("or 0")');
+    await until(() => fs.existsSync(test_py), "the regression test"); // the last part of the edit
     seen.written_before_save = fixed();
     seen.dirty = (await order("files")).map((file) => path.relative(workspace, file));
     await command("workbench.action.files.saveFiles");
     await until(fixed, "the saved fix");
-    await until(() => fs.existsSync(test_py), "the regression test");
     await see(lens("Fixed: A line"));
     const proposal = async () => JSON.parse(await order("tool", { name: "dap_agent_status", input: {} })).proposal;
     seen.applied = [(await proposal()).applied];
@@ -256,8 +256,9 @@ const scenarios = {
     seen.actions = await page.locator(".action-widget .monaco-list-row").allInnerTexts();
     await page.keyboard.press("Enter");
     await see('.view-line:has-text("or 0")');
+    await until(() => fs.existsSync(test_py), "the regression test");
     await command("workbench.action.files.saveFiles");
-    await until(() => fixed() && fs.existsSync(test_py), "the saved fix");
+    await until(fixed, "the saved fix");
     await see(lens("Fixed: A line"));
     await palette("Autodebug: Undo the Fix"); // the editor has written it, so it takes it back
     await until(() => !fixed() && !fs.existsSync(test_py), "the fix to be taken back by the editor");
