@@ -159,7 +159,7 @@ BELOW = (("mixed", 15000, 1.3), ("fib", 27, 1.3), ("library", 600, 1.1), ("class
 def test_recorder_on_old_pythons(
     version: str, all_interpreters: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`sys.setprofile` is dear: thinned it costs little, and in full (`--record`, no bar) many times as much. 3.9 and 3.10 are alike."""
+    """`sys.setprofile` is dear: thinned it costs little, and in full (`--record`, no bar) many times as much."""
     program = tmp_path / "work.py"
     program.write_text(PROGRAM, encoding="utf-8")
     failed = []
