@@ -9,7 +9,7 @@ import ast
 import sys
 from typing import Any, Callable
 
-from . import c_calls, guards, reading, stop, tasks
+from . import c_calls, call_sites, guards, reading, stop, tasks
 from .effects import PASS, Effect, Raised
 from .statics import UNKNOWN, Scope, value_of
 
@@ -241,7 +241,7 @@ def through_c(frame: Any, inner: Any, raised: Raised, record: guards.Code) -> Ef
         return Effect("maybe", "a length hint")
     operation = _operation(frame)
     calls = _calls_at(record, frame.f_lasti) if "CALL" in operation else []
-    doubt = c_calls.doubt(frame, inner, operation, calls, exact=sys.version_info >= (3, 11))
+    doubt = c_calls.doubt(frame, inner, operation, *_site(record, frame.f_lasti, calls))
     return PASS if doubt is None else Effect("maybe", doubt)
 
 
@@ -293,6 +293,18 @@ def _asked_for_dunder(inner: Any) -> bool:
     number = code.co_argcount - 1
     asked = Scope.of_frame(inner).look_up(code.co_varnames[number]) if number >= 0 else UNKNOWN
     return type(asked) is str and asked.startswith("__") and asked.endswith("__")
+
+
+def _site(record: guards.Code, offset: int, calls: list[ast.Call]) -> tuple[list[ast.Call], bool]:
+    """Of the calls that an instruction may be the one that it is; whether that is known for sure."""
+    if sys.version_info >= (3, 11):
+        return calls, True
+    if len(calls) < 2 or record.node is None:
+        return calls, False
+    if offset not in record.sites:
+        record.sites[offset] = call_sites.call_at(record.code, offset, record.node)
+    found = record.sites[offset]
+    return (calls, False) if found is None else ([found], True)
 
 
 def _calls_at(record: guards.Code, offset: int) -> list[ast.Call]:

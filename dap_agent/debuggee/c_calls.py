@@ -59,7 +59,10 @@ def doubt(frame: Any, inner: Any, operation: str, calls: list[ast.Call], exact: 
         return None  # the standard library calls Python, or its own C code
     scope = Scope.of_frame(frame)
     reasons = [_through(call, inner, scope) for call in calls]
-    return None if None in reasons and not exact else reasons[0]
+    if not exact:
+        named = [reason for call, reason in zip(calls, reasons) if _name(call) == inner.f_code.co_name]
+        reasons = named or reasons
+    return next((reason for reason in reasons if reason is not None), None)
 
 
 def _by_itself(inner: Any) -> bool:
@@ -85,8 +88,7 @@ def _through(call: ast.Call, inner: Any, scope: Scope) -> str | None:
             maker = method(call.func.func, scope)
             if type(maker) is Bound or type(maker) in _PYTHON:
                 return None
-        name = getattr(call.func, "attr", getattr(call.func, "id", None))
-        return None if _plausible(name, inner) else "what is called can't be known"
+        return None if _plausible(_name(call), inner) else "what is called can't be known"
     if type(called) is Bound or type(called) in _PYTHON:
         return None
     if issubclass(type(called), type):
@@ -102,6 +104,11 @@ def _through(call: ast.Call, inner: Any, scope: Scope) -> str | None:
     if owner in _C_METHODS:
         return _of_class(called.__objclass__)
     return _of_class(owner)
+
+
+def _name(call: ast.Call) -> str | None:
+    found: str | None = getattr(call.func, "attr", getattr(call.func, "id", None))
+    return found
 
 
 def _plausible(name: str | None, inner: Any) -> bool:

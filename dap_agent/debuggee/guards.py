@@ -103,6 +103,7 @@ class Code:
         self.boundary: Any = None  # for boundaries.py
         self.places: dict[int, Place] = {}
         self.calls: dict[int, list[ast.Call]] = {}  # for boundaries.py
+        self.sites: dict[int, ast.Call | None] = {}  # for boundaries.py
         self.namespace = namespace
         self._node: Any = reading.MISSING
         self._depths: dict[int, int] | None = None
