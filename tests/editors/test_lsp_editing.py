@@ -403,3 +403,30 @@ async def test_a_session_may_end_while_others_are_let_go() -> None:
     sessions._followed = {one.entry.id: one for one in followed}
     await sessions.close()
     assert closed == [0, 1, 2]
+
+
+async def test_a_fix_that_is_formatted_when_it_is_saved_can_be_taken_back(
+    make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    w = make()
+    w.hand.type(w.one, OLD)
+    w.hand.saves = True
+    save = w.hand.save
+
+    async def formats(paths: Sequence[str]) -> bool:
+        w.hand.buffers[w.one] = w.hand.buffers[w.one].replace("b = 20", "b = (20)")
+        return bool(await save(paths))
+
+    monkeypatch.setattr(w.hand, "save", formats)
+    await w.editing.apply(w.session, "nothing")
+    formatted = NEW.replace("20", "(20)")
+    assert w.files()[0] == formatted
+    monkeypatch.setattr(w.hand, "save", save)
+    w.hand.type(w.one, "# mine\n" + formatted)
+    await w.editing.undo(w.done)
+    assert w.files()[0] == "# mine\n" + OLD
+    # what the user has made of it is not taken back
+    await w.editing.apply(w.session, "nothing")
+    w.hand.type(w.one, NEW.replace("20", "21"))
+    with pytest.raises(DapAgentError, match="was not taken back"):
+        await w.editing.undo(w.done)

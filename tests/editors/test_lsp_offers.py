@@ -95,6 +95,12 @@ def test_lines_are_those_of_the_buffer() -> None:
     assert lenses(LIVE, typed)[0][0] == 7
     assert actions(replace(LIVE, fix=FIX), 7, typed)[0] == "No lines: no division"
     assert lenses(LIVE, replace(typed, text="# all gone\n"))[0][0] == 0
+    # saved while the program stands there
+    saved = replace(typed, saved=typed.text)
+    known = replace(LIVE, stop=replace(STOP, text=OLD), fix=replace(FIX, stop=replace(STOP, text=OLD)))
+    assert lenses(known, saved)[0][0] == 7
+    assert actions(known, 7, saved)[0] == "No lines: no division"
+    assert lenses(replace(known, program="running"), saved)[0][0] == 7
     assert lenses(LIVE, replace(typed, text=""))[0][0] == 0
 
 

@@ -174,7 +174,7 @@ def test_unsaved_changes_are_kept_and_the_program_waits_for_them_to_be_saved(ses
                 # changed where the fix is: it cannot be taken back, and nothing is
                 ed.type(orders(session), ed.text(orders(session)).replace("or 0", "or 1"))
                 refused = await ed.do(await ed.lens(orders(session), "Fix applied"))
-                assert "has changed where the fix changes it" in refused["message"]
+                assert "has changed where the fix has changed it" in refused["message"]
                 assert (session.root / "tests/test_gift.py").exists()
                 await client.leave()
 

@@ -99,7 +99,10 @@ class Neovim:
         told = json.dumps({"plugin": str(PLUGIN), "dap": str(self.dap), "python": sys.executable, **given})
         command = [str(executable), "--headless", "--clean", "-n", "-l", str(HERE / script), told]
         environment = {**os.environ, **words, **(env or {})}
-        done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=90)
+        try:
+            done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=90)
+        except subprocess.TimeoutExpired as error:
+            pytest.fail(f"{script} has not come to its end:\n{error.stdout!r}\n{error.stderr!r}")
         assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
         self._assert_nothing_is_left()
         notes: dict[str, Any] = {}

@@ -16,7 +16,7 @@ from dap_agent.control.client import SessionGone
 from dap_agent.editors.lsp import offers
 from dap_agent.editors.lsp.merging import merge, same
 from dap_agent.editors.lsp.sessions import Sessions
-from dap_agent.editors.lsp.state import Fix, FixFile, Session
+from dap_agent.editors.lsp.state import Fix, FixFile, Session, read
 from dap_agent.errors import DapAgentError
 from dap_agent.proxy.patience import within
 
@@ -59,6 +59,8 @@ class Editing:
         self._waiting: asyncio.Task[None] | None = None  # for the user to save
         self._following: set[asyncio.Task[None]] = set()  # the program and the tests get what was saved
         self.awaited: tuple[str, ...] = ()
+        # what formatters have made of the newest fix when it was saved, by its id and the file
+        self._formatted: dict[tuple[str, str], FixFile] = {}
 
     async def close(self) -> None:
         """Wait for nothing any more."""
@@ -90,6 +92,7 @@ class Editing:
             opened = [file for file in fix.files if self._editor.text(file.path) is not None]
             closed = [file for file in fix.files if file not in opened]
             writes = await asyncio.to_thread(_plan, closed, back=False)
+            before = {file.path: self._without(file) for file in opened}
             await self._change(opened, f"dap-agent: {fix.title}", back=False, edited=edited)
             try:
                 await asyncio.to_thread(_write, fix, writes, fix.title)
@@ -99,6 +102,9 @@ class Editing:
                 raise
             paths = [file.path for file in opened]
             saved = await self._saved(paths, self._applied(session, fix, then))
+            self._formatted = {
+                (fix.id, path): FixFile(path, old, self._editor.text(path)) for path, old in before.items() if saved
+            }
             return {"applied": True, "saved": saved, "files": [file.path for file in fix.files]}
 
     async def undo(self, session: Session) -> dict[str, Any]:
@@ -115,13 +121,29 @@ class Editing:
             if not fix.applied:
                 raise DapAgentError("This fix is not applied.")
             opened = [file for file in fix.files if self._editor.text(file.path) is not None and file.old is not None]
-            await self._change(opened, f"dap-agent: undo {fix.title}", back=True, edited=False)
+            await self._change(
+                [self._as_saved(fix, file) for file in opened], f"dap-agent: undo {fix.title}", back=True, edited=False
+            )
             rest = [file for file in fix.files if file not in opened]
             paths = [file.path for file in opened]
             saved = await self._saved(paths, self._taken_back(session, fix, rest))
             return {"applied": False, "saved": saved, "files": [file.path for file in fix.files]}
 
     # Buffers
+
+    def _without(self, file: FixFile) -> str | None:
+        """What a buffer holds, without a fix that the editor may have put in already."""
+        text = self._editor.text(file.path)
+        if text is None or not _holds(file, text, back=False):
+            return text
+        return offers.target(file, text, back=True)
+
+    def _as_saved(self, fix: Fix, file: FixFile) -> FixFile:
+        """A file of an applied fix: as a formatter has left it when it was saved, if it is not as it was put in."""
+        text = self._editor.text(file.path)
+        if text is not None and not _holds(file, text, back=True) and offers.target(file, text, back=True) is None:
+            return self._formatted.get((fix.id, file.path), file)
+        return file
 
     async def _change(self, files: Sequence[FixFile], label: str, *, back: bool, edited: bool) -> None:
         """Have the editor change its buffers, and see that it has."""
@@ -132,7 +154,7 @@ class Editing:
                 continue
             wanted = offers.target(file, text, back=back)
             if wanted is None:
-                raise DapAgentError(_conflict(file.path))
+                raise DapAgentError(_conflict(file.path, back=back))
             targets[file.path] = wanted
         if targets and not edited:
             await self._editor.edit(targets, label)
@@ -258,17 +280,6 @@ def _refused(answer: Mapping[str, Any]) -> str:
     return str(given["summary"]) if lacking else ""
 
 
-def read(path: str) -> str | None:
-    """The text of a file; None if there is none, or it is no text."""
-    from dap_agent.fixes.failures import UnreadableFile
-    from dap_agent.fixes.source_text import decode
-
-    try:
-        return decode(Path(path).read_bytes(), path).text
-    except (OSError, UnreadableFile):
-        return None
-
-
 def _fix_of(session: Session) -> Fix:
     if session.fix is None:
         raise DapAgentError("There is no fix to apply: autodebug the exception first.")
@@ -285,7 +296,12 @@ def _holds(file: FixFile, text: str, *, back: bool) -> bool:
     )
 
 
-def _conflict(path: str) -> str:
+def _conflict(path: str, *, back: bool) -> str:
+    if back:
+        return (
+            f"{Path(path).name} has changed where the fix has changed it, so the fix was not taken back. Take it back "
+            "in your editor."
+        )
     return (
         f"{Path(path).name} has changed where the fix changes it, so the fix was not put in. Autodebug the exception "
         "again, or take back your change."
@@ -303,7 +319,7 @@ def _plan(files: Sequence[FixFile], *, back: bool) -> dict[str, str]:
             raise DapAgentError(f"{file.path} cannot be read as text, so the fix was not put in.")
         wanted = offers.target(file, text, back=back)
         if wanted is None:
-            raise DapAgentError(_conflict(file.path))
+            raise DapAgentError(_conflict(file.path, back=back))
         writes[file.path] = wanted
     return writes
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dap_agent.editors.lsp.merging import changed_lines, line_in, merge
-from dap_agent.editors.lsp.state import Fix, FixFile, Session
+from dap_agent.editors.lsp.state import Fix, FixFile, Session, Stop
 from dap_agent.session.rendering import clip, one_line
 
 AUTODEBUG = "dapAgent.autodebug"
@@ -81,9 +81,10 @@ class Document:
     text: str
     saved: str | None
 
-    def line(self, line: int) -> int:
-        """Where a line of the file is in the buffer, both from 0."""
-        return line_in(self.saved if self.saved is not None else self.text, self.text, line)
+    def line(self, stop: Stop) -> int:
+        """Where the line of a stop in this file is in the buffer, from 0."""
+        then = next((text for text in (stop.text, self.saved) if text is not None), self.text)
+        return line_in(then, self.text, stop.line)
 
 
 def lenses(sessions: Iterable[Session], document: Document) -> list[Lens]:
@@ -93,7 +94,7 @@ def lenses(sessions: Iterable[Session], document: Document) -> list[Lens]:
         fix, shown = session.fix, session.shown
         argument = {"session": session.id}
         if shown is not None and shown.path == document.path:
-            line = document.line(shown.line)
+            line = document.line(shown)
             if session.working is not None:
                 step = clip(one_line(session.working.message), _TITLE)
                 found.append(Lens(line, f"Investigating: {step} (cancel)", CANCEL, argument))
@@ -104,7 +105,7 @@ def lenses(sessions: Iterable[Session], document: Document) -> list[Lens]:
             if session.working is None:
                 found.append(Lens(line, "Explain this exception", EXPLAIN, argument))
         if fix is not None and fix.stop is not None and fix.stop.path == document.path and not fix.stop.is_at(shown):
-            found.append(_fix_lens(fix, document.line(fix.stop.line), argument))
+            found.append(_fix_lens(fix, document.line(fix.stop), argument))
     return found
 
 
@@ -123,7 +124,7 @@ def actions(sessions: Iterable[Session], document: Document, first: int, last: i
         fix, shown = session.fix, session.shown
         argument = {"session": session.id}
         at_stop = any(
-            stop is not None and stop.path == document.path and first <= document.line(stop.line) <= last
+            stop is not None and stop.path == document.path and first <= document.line(stop) <= last
             for stop in (shown, fix.stop if fix is not None else None)
         )
         if fix is not None and (at_stop or _touches(fix, document, first, last)):

@@ -13,11 +13,11 @@ from pygls.uris import from_fs_path, to_fs_path
 
 from dap_agent.control import failure
 from dap_agent.editors.lsp import offers, reports
-from dap_agent.editors.lsp.editing import PATIENCE, Editing, Then, read
+from dap_agent.editors.lsp.editing import PATIENCE, Editing, Then
 from dap_agent.editors.lsp.offers import Document
 from dap_agent.editors.lsp.progress import Shown
 from dap_agent.editors.lsp.sessions import Sessions
-from dap_agent.editors.lsp.state import Session, real
+from dap_agent.editors.lsp.state import Session, read, real
 from dap_agent.editors.lsp.workspace_edits import Label, build
 from dap_agent.errors import DapAgentError
 from dap_agent.proxy.patience import within

@@ -238,9 +238,15 @@ class _Followed:
         if method == "state":
             session = session.with_status(params)
         elif method == "snapshot":
-            session = replace(session, stop=state.parse_stop(params), program="stopped")
+            stop = state.parse_stop(params)
+            # the lines are those of the file as it is now: it may be saved while the program stands there
+            session = replace(session, stop=stop.with_text() if stop is not None else None, program="stopped")
         elif method == "proposal":
-            session = replace(session, fix=state.parse_fix(params))
+            fix = state.parse_fix(params)
+            if fix.stop is not None:
+                former = session.fix.stop if session.fix is not None else None
+                fix = replace(fix, stop=fix.stop.with_text(session.stop, former))
+            session = replace(session, fix=fix)
         elif method == "progress" and params["kind"] in ("turn", "tool", "note", "verdict", "retry"):
             session = session.with_step(params["text"])
         elif method == "ended":
@@ -261,6 +267,7 @@ def _within(root: Path, folders: Sequence[Path]) -> bool:
 def _over(found: kept.Kept) -> Session:
     """A session that is over, as it is offered: its fix is planned on the files as they are now."""
     stop = state.parse_stop(found.stop)
+    stop = stop.with_text() if stop is not None else None
     fix = None
     if found.fix is not None:
         files: tuple[state.FixFile, ...] | None = ()

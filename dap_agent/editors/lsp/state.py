@@ -2,7 +2,8 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 
@@ -16,6 +17,7 @@ class Stop:
         headline: type and message.
         frames: number in the snapshot, path and line (from 0) of the user's frames, innermost first.
         current: the program stands there.
+        text: what the file held then; None: nothing is known of that.
     """
 
     path: str | None
@@ -23,10 +25,18 @@ class Stop:
     headline: str
     frames: tuple[tuple[int, str, int], ...]
     current: bool
+    text: str | None = field(default=None, compare=False, repr=False)
 
     def is_at(self, other: "Stop | None") -> bool:
         """Whether another one is at the same place with the same exception."""
         return other is not None and (self.path, self.line, self.headline) == (other.path, other.line, other.headline)
+
+    def with_text(self, *others: "Stop | None") -> "Stop":
+        """With what its file holds: as one of *others* at the same place knows it, else as it is now."""
+        known = next((one.text for one in others if one is not None and one.text is not None and self.is_at(one)), None)
+        if known is None and self.path is not None:
+            known = read(self.path)
+        return replace(self, text=known)
 
 
 @dataclass(frozen=True)
@@ -111,7 +121,7 @@ class Session:
 
     def with_status(self, status: Mapping[str, Any]) -> "Session":
         """As the session's `state` says now (`schemas/control.schema.json`, `status`)."""
-        working, fix = status["working"], self.fix
+        working, fix, stop = status["working"], self.fix, parse_stop(status["stop"])
         if fix is not None:
             given = status["proposal"]
             fix = replace(fix, applied=given["applied"]) if given is not None and given["id"] == fix.id else fix
@@ -119,7 +129,7 @@ class Session:
             self,
             program=status["program"],
             workspace=tuple(status["workspace"]) or self.workspace,
-            stop=parse_stop(status["stop"]),
+            stop=stop.with_text(self.stop) if stop is not None else None,
             working=Working(working["id"], working["task"], working["message"]) if working else None,
             fix=fix,
         )
@@ -155,6 +165,17 @@ def parse_fix(data: Mapping[str, Any]) -> Fix:
         files=tuple(FixFile(real(file["path"]), file["oldText"], file["newText"]) for file in data["files"]),
         stop=parse_stop(data["stop"]),
     )
+
+
+def read(path: str) -> str | None:
+    """The text of a file; None if there is none, or it is no text."""
+    from dap_agent.fixes.failures import UnreadableFile
+    from dap_agent.fixes.source_text import decode
+
+    try:
+        return decode(Path(path).read_bytes(), path).text
+    except (OSError, UnreadableFile):
+        return None
 
 
 def real(path: str) -> str:

@@ -100,7 +100,8 @@ function M.configuration()
       end
     end,
     capabilities = {
-      workspace = { codeLens = { refreshSupport = true } },
+      -- it takes edits of documents, and then refuses those for a text that is no more; 0.11 does not say so by itself
+      workspace = { codeLens = { refreshSupport = true }, workspaceEdit = { documentChanges = true } },
       experimental = { dapAgent = { save = config.options.save } },
     },
     handlers = handlers,
