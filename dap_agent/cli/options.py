@@ -244,8 +244,8 @@ OPTIONS: tuple[Option, ...] = (
         "auto",
         "auto|always|never",
         "stop already where an exception is raised that nothing will handle, with all frames alive: auto does so "
-        "from Python 3.11 on, where it costs nothing until something is raised; always does so below, too, and on "
-        "an unusual interpreter, where it makes programs several times slower",
+        "where it costs nothing until something is raised, on every usual CPython; always does so on any other one, "
+        "too, and makes programs several times slower there",
         commands=("run", "demo"),
     ),
     Option(

@@ -198,7 +198,7 @@ def install(mode: str, ignored: judging.Ignored) -> None:
     """Watch the raises of this process from now on.
 
     Args:
-        mode: `auto` from Python 3.11 on, `always` or `never`.
+        mode: `auto` where it costs nothing until something is raised, `always` or `never`.
         ignored: what is never a stop.
     """
     global _quick
@@ -210,8 +210,6 @@ def install(mode: str, ignored: judging.Ignored) -> None:
         _quick = quick
         raise_events.install(Watch(ignored))
         return
-    if mode == "auto" and sys.version_info < (3, 11):
-        return  # without exception tables more is judged by the source, and a raise that a handler replaces stops early
     watch = Watch(ignored)
     try:
         from . import raise_only
