@@ -14,7 +14,7 @@ from _thread import get_ident
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
-from . import hooks, judging, marks, net, predict, reading, stop
+from . import hooks, interrupts, judging, marks, net, predict, reading, stop
 
 _ROOM = 250  # frames that a stop may need on top of the program's
 identity: Any = object.__hash__  # id() is an audit event, for which hooks.py has a function
@@ -56,6 +56,7 @@ class Watch:
 
     def met(self, exc: BaseException, frame: FrameType) -> None:
         """Judge *exc*, which *frame* raises right now, and stop there if nothing will handle it."""
+        interrupts.came(exc)
         began = _clock()
         if not self._affords(frame, began):
             self.refused += 1
@@ -181,17 +182,16 @@ def failed(error: BaseException) -> bool:
 
     A signal handler of the program's may raise at any moment, and what it raises is for the program.
     """
-    if not issubclass(type(error), Exception) or reading.module(type(error)) not in ("builtins", "_dap_agent_debuggee"):
+    if not interrupts.is_ours(error) or not _of_ours(reading.module(type(error))):
         return False
-    trace = error.__traceback__
-    while trace is not None:
-        name = trace.tb_frame.f_code.co_filename
-        if not name.startswith((stop.OURS, "<frozen", _LIBRARY)) or any(part in name for part in _PACKAGES):
-            return False
-        trace = trace.tb_next
     if not issubclass(type(error), (RecursionError, MemoryError)):
         net.failed("a raise could not be judged", error)
     return True
+
+
+def _of_ours(module: str | None) -> bool:
+    """Whether what we do raises classes of *module*: of a handler in C they are all that tells."""
+    return module == "builtins" or (module or "").startswith((__package__ or "?") + ".")
 
 
 def install(mode: str, ignored: judging.Ignored) -> None:

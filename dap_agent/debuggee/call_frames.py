@@ -14,6 +14,7 @@ from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 from . import reading, stop
+from .interrupts import is_ours as is_ours
 
 _FUNCTION = 0x02  # CO_NEWLOCALS: module and class bodies have none
 _PARTS = frozenset(("<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>"))
@@ -24,7 +25,6 @@ _ALARMS = [
 ]
 
 identity: Any = object.__hash__  # id() is an audit event, for which hooks.py has a function
-_traceback = BaseException.__dict__["__traceback__"].__get__
 
 
 def is_function(code: CodeType) -> bool:
@@ -127,16 +127,3 @@ _PACKAGES = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.se
 def is_installed(filename: str) -> bool:
     """Whether code is the standard library's or a package's, as its path tells."""
     return filename.startswith((_FOLDER, "<frozen")) or any(part in filename for part in _PACKAGES)
-
-
-def is_ours(error: BaseException) -> bool:
-    """Whether our code has raised *error*, and not a signal handler of the program's that ran in the middle of it."""
-    if not issubclass(type(error), Exception):
-        return False
-    trace = _traceback(error)
-    while trace is not None:
-        name = trace.tb_frame.f_code.co_filename
-        if not name.startswith(stop.OURS) and not is_installed(name):
-            return False
-        trace = trace.tb_next
-    return True

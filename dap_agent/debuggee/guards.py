@@ -15,7 +15,7 @@ import types
 import warnings
 from typing import Any, NamedTuple, Union
 
-from . import reading, sources
+from . import interrupts, reading, sources
 
 _POSITIONS = sys.version_info >= (3, 11)
 _MAX_CODES = 20000
@@ -233,7 +233,8 @@ def _index(text: str) -> dict[tuple[str, int], Any] | None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about escapes in strings: the program has had them already
             tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        interrupts.pass_on(error)
         return None
     found: dict[tuple[str, int], Any] = {("<module>", 0): tree}
     for node in ast.walk(tree):

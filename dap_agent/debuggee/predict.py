@@ -11,7 +11,7 @@ import ast
 import sys
 from typing import Any, NamedTuple
 
-from . import boundaries, guards, managers, reading, statics, tasks
+from . import boundaries, guards, interrupts, managers, reading, statics, tasks
 from .effects import PASS, Effect, Raised, joined
 from .statics import Scope
 
@@ -57,7 +57,7 @@ def will_be_unhandled(exc_type: type, exc: BaseException | None, frame: Any) -> 
         exc: the exception, where it is at hand: needed for `except*` and what is in a group.
         frame: the frame that raises it.
 
-    Never raises; what can't be judged is not certain.
+    Raises nothing of its own; what can't be judged is not certain.
     """
     return way_of(exc_type, exc, frame)[0]
 
@@ -71,6 +71,7 @@ def way_of(exc_type: type, exc: BaseException | None, frame: Any) -> tuple[Verdi
         way = _Way(frame, raised)
         return way.judge(), way.callers
     except Exception as error:  # the program's stack may hold anything: a wrong guess is better than a new exception
+        interrupts.pass_on(error)
         return Verdict(False, "it could not be judged (%s)" % type(error).__name__, False), None
 
 

@@ -11,7 +11,7 @@ import time
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
-from . import at_raise, bridge, hooks, stop, tracefunc
+from . import at_raise, bridge, hooks, interrupts, stop, tracefunc
 from .at_raise import identity
 
 if TYPE_CHECKING:
@@ -94,6 +94,7 @@ def _raising(error: BaseException) -> Any:
     while trace is not None and trace.tb_frame.f_code.co_filename.startswith(stop.OURS):
         trace = trace.tb_next
     error.__traceback__ = trace
+    interrupts.send(error)
     kind = type(error)
     if kind is KeyboardInterrupt:
         return ctypes.py_object(kind)

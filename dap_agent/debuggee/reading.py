@@ -11,6 +11,8 @@ import time
 import types
 from typing import Any, Iterator
 
+from .interrupts import pass_on
+
 MISSING = object()
 """Stands for "there is nothing", where None would be a value."""
 
@@ -88,7 +90,8 @@ def module(cls: type) -> str | None:
     """The name of the module that made *cls*; None where the class says none."""
     try:
         return text_of(_module_of(cls))
-    except AttributeError:
+    except AttributeError as error:
+        pass_on(error)
         return None
 
 
@@ -110,7 +113,8 @@ def lookup(namespace: Any, name: str) -> Any:
                 if type(key) is str and key == name:
                     return namespace[key]
             return MISSING
-        except (RuntimeError, KeyError):  # another thread is changing it
+        except (RuntimeError, KeyError) as error:  # another thread is changing it
+            pass_on(error)
             continue
     return MISSING
 
@@ -150,7 +154,8 @@ def instance_dict(value: Any) -> dict[Any, Any] | None:
         return None
     try:
         found = getter.__get__(value, cls)
-    except (AttributeError, TypeError):
+    except (AttributeError, TypeError) as error:
+        pass_on(error)
         return None
     return found if issubclass(type(found), dict) else None
 
@@ -176,7 +181,8 @@ def read(value: Any, name: str) -> Any:
     if type(found) is MEMBER or type(found) is GETSET:
         try:
             return found.__get__(value, cls)
-        except Exception:  # an unset slot, or whatever the C getter complains of
+        except Exception as error:  # an unset slot, or whatever the C getter complains of
+            pass_on(error)
             return MISSING
     return own(value, name)
 
@@ -206,7 +212,8 @@ def entries(mapping: dict[Any, Any], limit: int | None, start: int = 0) -> list[
             for pair in islice(dict.items(mapping), start, None if limit is None else start + limit):
                 found.append(pair)
             return found
-        except RuntimeError:  # changed size during iteration
+        except RuntimeError as error:  # changed size during iteration
+            pass_on(error)
             continue
     return found
 
@@ -223,7 +230,8 @@ def elements(collection: Any, limit: int, start: int = 0) -> list[Any]:
             for item in islice(base.__iter__(collection), start, start + limit):
                 found.append(item)
             return found
-        except RuntimeError:  # changed size during iteration
+        except RuntimeError as error:  # changed size during iteration
+            pass_on(error)
             continue
     return found
 
@@ -243,7 +251,8 @@ def attributes(value: Any, limit: int) -> list[tuple[str, Any]]:
             break
         try:
             found.append((name, descriptor.__get__(value, cls)))
-        except AttributeError:
+        except AttributeError as error:
+            pass_on(error)
             continue  # an unset slot
     return found
 

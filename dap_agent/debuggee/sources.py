@@ -11,7 +11,7 @@ import tokenize
 import types
 from typing import Any
 
-from . import reading
+from . import interrupts, reading
 
 _MAX_FILE = 5000000  # bytes
 _FULL = 300  # lines of a function or module that are shown whole
@@ -45,7 +45,8 @@ def lines_of(filename: str, namespace: Any = None) -> list[str] | None:
     try:
         with _open(filename, "rb") as file:
             text = _decode(file.read(_MAX_FILE))
-    except OSError:
+    except OSError as error:
+        interrupts.pass_on(error)
         return None
     _files[filename] = (stamp, text)
     return text
@@ -54,7 +55,8 @@ def lines_of(filename: str, namespace: Any = None) -> list[str] | None:
 def _stamp(filename: str) -> tuple[float, int] | None:
     try:
         state = os.stat(filename)
-    except (OSError, ValueError):
+    except (OSError, ValueError) as error:
+        interrupts.pass_on(error)
         return None
     return state.st_mtime, state.st_size
 
@@ -62,7 +64,8 @@ def _stamp(filename: str) -> tuple[float, int] | None:
 def _decode(data: bytes) -> list[str]:
     try:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
-    except (SyntaxError, LookupError):
+    except (SyntaxError, LookupError) as error:
+        interrupts.pass_on(error)
         encoding = "latin-1"
     text = data.decode(encoding, "replace").lstrip("\ufeff")
     return text.replace("\r\n", "\n").replace("\r", "\n").replace("\f", " ").split("\n")
@@ -77,7 +80,8 @@ def _unfiled(filename: str, namespace: Any) -> list[str] | None:
     if zipimport is not None and type(loader) is reading.lookup(zipimport, "zipimporter"):
         try:
             source = loader.get_source(reading.lookup(namespace, "__name__"))
-        except Exception:  # zipimport.ZipImportError, or the archive is gone
+        except Exception as error:  # zipimport.ZipImportError, or the archive is gone
+            interrupts.pass_on(error)
             return None
         return source.split("\n") if type(source) is str else None
     return None

@@ -9,7 +9,7 @@ import ast
 import types
 from typing import Any
 
-from . import reading
+from . import interrupts, reading
 
 UNKNOWN = reading.MISSING
 """Stands for a value that can't be known without running something."""
@@ -56,7 +56,8 @@ class Scope:
         for name, cell in zip(code.co_freevars, function.__closure__ or ()):
             try:
                 known[name] = cell.cell_contents
-            except ValueError:  # not assigned yet
+            except ValueError as error:  # not assigned yet
+                interrupts.pass_on(error)
                 known[name] = UNKNOWN
         return cls(code, function.__globals__, known=known)
 
@@ -92,7 +93,8 @@ def _entry(namespace: Any, name: str) -> Any:
     if kind.__name__ == "FrameLocalsProxy":  # 3.13+, a C type: reads the frame
         try:
             return namespace[name]
-        except KeyError:
+        except KeyError as error:
+            interrupts.pass_on(error)
             return UNKNOWN
     return UNKNOWN
 

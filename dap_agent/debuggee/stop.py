@@ -9,7 +9,7 @@ import threading
 import types
 from typing import Any, List, Tuple
 
-from . import reading
+from . import interrupts, reading
 
 OURS = "<dap-agent"
 """What the file names of our own code in the debuggee begin with."""
@@ -223,7 +223,8 @@ def this_task(task: Any = None) -> dict[str, Any] | None:
         return None
     try:
         return _told(task)
-    except Exception:  # another implementation of tasks: it has no name that can be read without running it
+    except Exception as error:  # another implementation of tasks: no name can be read there without running it
+        interrupts.pass_on(error)
         return {"name": reading.type_name(type(task)), "coroutine": "?"}
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Callable
 
 from . import kinds, reading
+from .interrupts import pass_on
 from .secrets import MASK, Secrets, is_secret_name
 
 
@@ -96,6 +97,7 @@ class Formatter:
         except _Full:
             text = "".join(self._parts)
         except Exception as error:  # a bad value hides only itself
+            pass_on(error, packages=True)
             text = "<unreadable: %s>" % reading.type_name(type(error))
         finally:
             self.limits = before
@@ -159,6 +161,7 @@ class Formatter:
         except _Full:
             raise
         except Exception as error:  # a bad value hides only itself
+            pass_on(error, packages=True)
             self.write("<unreadable: %s>" % reading.type_name(type(error)))
 
     def write(self, text: str) -> None:

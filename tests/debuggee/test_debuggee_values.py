@@ -178,10 +178,9 @@ def test_flags() -> None:
 def test_a_value_that_breaks_hides_only_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     from dap_agent.debuggee import kinds
 
-    def broken(f: Any, value: Any, depth: int) -> None:
-        raise MemoryError
-
-    monkeypatch.setitem(kinds._EXACT, id(complex), broken)
+    names: dict[str, Any] = {}
+    exec(compile("def broken(f, value, depth): raise MemoryError", kinds.__file__, "exec"), names)
+    monkeypatch.setitem(kinds._EXACT, id(complex), names["broken"])
     assert Formatter(Secrets({})).text([1, 1j, 2]) == "[1, <unreadable: MemoryError>, 2]"
 
 
