@@ -29,4 +29,4 @@ def adapter_command() -> list[str]:
     Raises:
         DapAgentError: see `debugpy_folder`.
     """
-    return [sys.executable, "-I", str(_START), str(debugpy_folder() / "debugpy" / "adapter")]
+    return [sys.executable, "-I", str(_START), str(debugpy_folder())]

@@ -4,6 +4,7 @@ debugpy's adapter reads its input in the thread that carries out requests. An `a
 (servers.wait_for_connection) never ends, so the loss of its client is not seen: it would stay for good.
 """
 
+import importlib
 import os
 import runpy
 import select
@@ -23,11 +24,14 @@ def _watch() -> None:
 
 
 def main() -> None:
-    """Run the package whose folder is the first argument; the others are its own."""
+    """Run `debugpy.adapter` of the folder that is the first argument, as `python -m` does; the others are its own."""
     if hasattr(select, "poll"):
         threading.Thread(target=_watch, daemon=True).start()
-    del sys.argv[0]
-    runpy.run_path(sys.argv[0], run_name="__main__")
+    folder = sys.argv.pop(1)
+    sys.path.insert(0, folder)
+    importlib.import_module("debugpy")
+    sys.path.remove(folder)  # what else is in there is no concern of the adapter's
+    runpy.run_module("debugpy.adapter", run_name="__main__", alter_sys=True)
 
 
 if __name__ == "__main__":

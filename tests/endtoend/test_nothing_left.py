@@ -13,7 +13,7 @@ from dap_agent.testing import ModelServer, Stall
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds processes through procfs")
 
-ADAPTER = "debugpy/adapter"
+ADAPTER = "adapter_start.py"
 CRASH = "import time\nvalue = {'a': 1}\nprint('running', flush=True)\nvalue['b']\n"
 # the child's first word comes when it runs, so that there is something to kill
 CHILD = (

@@ -16,7 +16,7 @@ from dap_agent.testing import ModelServer, Stall
 pytestmark = pytest.mark.skipif(not os.path.exists("/proc/self/environ"), reason="finds processes through procfs")
 
 
-ADAPTER = "debugpy/adapter"
+ADAPTER = "adapter_start.py"
 
 
 class Terminal:
