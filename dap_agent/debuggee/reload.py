@@ -15,7 +15,7 @@ import sys
 import time
 import types
 import warnings
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
 
 from . import api, codes, live, patching, reading, running, secrets, statements, swapping
 from .codes import Source
@@ -25,7 +25,8 @@ _SLICE = 0.05  # seconds that a thread keeps the interpreter meanwhile: a change
 _UNFIT = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 _put_in: Dict[str, Source] = {}  # real path -> the text that was put in last
-_refused: Dict[str, Set[str]] = {}  # real path -> functions that have not taken it
+_refused: Dict[str, Dict[str, str]] = {}  # real path -> functions that have not taken it, and why
+_left_out: Dict[str, str] = {}  # real path -> why nothing is in of the text that came last
 
 
 def reload(files: Sequence[Dict[str, Any]], dry: bool = False) -> Dict[str, Any]:
@@ -43,6 +44,9 @@ def reload(files: Sequence[Dict[str, Any]], dry: bool = False) -> Dict[str, Any]
     frames = list(_frames())
     looked = live.look([file["path"] for file in files], frames, [])["files"]
     told = [_file(file, looked.get(file["path"]), frames, dry) for file in files]
+    if not dry:
+        for file, each in zip(files, told):
+            _note(os.path.realpath(file["path"]), each)
     moved = {}
     for file, each in zip(files, told):
         old = each.pop("old")
@@ -80,14 +84,34 @@ def _file(file: Dict[str, Any], found: Optional[live.Live], frames: List[types.F
         if dry:
             _compare(old, new, told)
             return told
-        refused = _refused.get(real, set())
+        refused = _refused.get(real, {})
         suspect: Callable[[str], bool] = refused.__contains__ if told["old"] is not None else lambda name: True
         _put(path, found, old, new, frames, suspect, told)
     if told["error"] is None:
         _put_in[real] = new
-        _refused[real] = {each["name"] for each in told["functions"] if each["outcome"] == "refused"}
         linecache.checkcache(found.filename)
     return told
+
+
+def _note(real: str, told: Dict[str, Any]) -> None:
+    """Remember what of a file is not in, for `why_old`."""
+    if told["error"] is not None:
+        _left_out[real] = told["error"]
+        return
+    _left_out.pop(real, None)
+    _refused[real] = {each["name"]: each["reason"] for each in told["functions"] if each["outcome"] == "refused"}
+
+
+def why_old(code: types.CodeType) -> Optional[str]:
+    """Why a function still has the code that it had before its file was changed; None: it has not, as far as is known.
+
+    Args:
+        code: of one of its calls.
+    """
+    real = os.path.realpath(code.co_filename)
+    if real in _left_out:
+        return _left_out[real]
+    return _refused.get(real, {}).get(getattr(code, "co_qualname", code.co_name))  # 3.11+
 
 
 def assumed(new: Source, found: live.Live) -> Source:

@@ -11,7 +11,7 @@ import sys
 import types
 from typing import Any, Dict, List, NamedTuple, Optional
 
-from . import again, landing, live, rehearsal, sources, trial
+from . import again, landing, live, rehearsal, reload, sources, trial
 from .again import Target
 from .paths import NotThere
 from .stop import Stop
@@ -160,6 +160,7 @@ def _prepared(stop: Stop, number: int) -> Prepared:
         )
     if frame not in running or running.index(frame) < running.index(raiser):
         raise NotThere("Frame %d has ended already" % target.number)
+    _refuse_old(running[running.index(raiser) : running.index(frame) + 1])
     function = _function(frame)
     entry = trial.entry_of(target)
     positional, by_name = again.arguments_of(
@@ -169,6 +170,24 @@ def _prepared(stop: Stop, number: int) -> Prepared:
     if target.asked != target.number:
         notes.append("Frame %d is a part of frame %d, which is restarted." % (target.asked, target.number))
     return Prepared(target, raiser, sources.qualified_name(frame), (function, positional, by_name), notes)
+
+
+def _refuse_old(frames: List[types.FrameType]) -> None:
+    """Raise `NotThere` if a call that would be made again has not taken the change of its function.
+
+    Args:
+        frames: from the raiser's to the one that is restarted.
+    """
+    names: Any = [getattr(each.f_code, "co_qualname", "") for each in frames]  # 3.11+
+    for index, each in enumerate(frames):
+        if any(names[index].startswith(outer + ".<locals>.") for outer in names[index + 1 :]):
+            continue  # the new call makes it anew
+        why = reload.why_old(each.f_code)
+        if why is not None:
+            raise NotThere(
+                "%s was changed and still has its old code (%s), so the call would do again what it did"
+                % (names[index], why.rstrip("."))
+            )
 
 
 def _raiser(stop: Stop) -> Optional[types.FrameType]:

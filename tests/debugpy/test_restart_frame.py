@@ -184,6 +184,30 @@ def test_a_refusal_says_why_and_changes_nothing(version, filters, function, word
     assert status == 1 and "RESULT" not in str(printed)
 
 
+def test_what_has_not_taken_its_change_is_not_called_again(all_interpreters, tmp_path):
+    async def change(one, new):
+        return await one.client.guest.reload([Changed(str(one.path), one.text, new)])
+
+    async def scenario(one):
+        await one.stop()
+        report = await change(one, one.text.replace('/ item["stock"]', '/ (item["stock"] or 1'))
+        assert "does not compile" in report.files[0].error
+        answer = await one.restart("price")
+        assert not answer["success"] and "price was changed and still has its old code (" in answer["message"], answer
+        assert answer["message"].endswith("Restart the program instead.")
+        new = (
+            one.text.replace("    try:\n", "    most = 2\n    try:\n").replace("item, 2)", "item, most)").replace(*FIX)
+        )
+        report = await change(one, new)
+        assert any("lambda" in each.name for each in report.refused), report
+        answer = await one.restart("checkout")  # makes the function anew
+        assert answer["success"], answer
+        return await one.end()
+
+    status, printed, _ = restarting(all_interpreters["3.12"], tmp_path, scenario)
+    assert (status, printed[:-1]) == (0, ["finally", "finally", "RESULT [3.0, 10.0]"])
+
+
 def test_without_a_stop_there_is_nothing_to_restart(all_interpreters, tmp_path):
     async def scenario(one):
         answer = await one.client.ask("restartFrame", {"frameId": 1})
