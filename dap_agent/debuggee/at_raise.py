@@ -6,7 +6,6 @@ not be stopped at there, is left to the places where it comes to light (hooks.py
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 import time
@@ -14,7 +13,8 @@ from _thread import get_ident
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
-from . import hooks, interrupts, judging, marks, net, predict, reading, stop
+from . import bridge, hooks, interrupts, judging, marks, net, predict, reading, stop
+from .installed import is_installed
 
 _ROOM = 250  # frames that a stop may need on top of the program's
 identity: Any = object.__hash__  # id() is an audit event, for which hooks.py has a function
@@ -56,7 +56,6 @@ class Watch:
 
     def met(self, exc: BaseException, frame: FrameType) -> None:
         """Judge *exc*, which *frame* raises right now, and stop there if nothing will handle it."""
-        interrupts.came(exc)
         began = _clock()
         if not self._affords(frame, began):
             self.refused += 1
@@ -101,7 +100,7 @@ class Watch:
         for _ in range(_NEAR):
             if user is None:
                 return False
-            if not _installed(user.f_code.co_filename):
+            if not is_installed(user.f_code.co_filename):
                 break
             user = user.f_back
         else:
@@ -140,19 +139,8 @@ def _way(frame: FrameType, callers: int) -> tuple[tuple[int, int | None], ...]:
     return tuple(found)
 
 
-_LIBRARY = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
-_PACKAGES = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
-
-
-def _installed(filename: str) -> bool:
-    """Whether code is the standard library's or a package's, as its path tells."""
-    return filename.startswith((_LIBRARY, "<frozen")) or any(part in filename for part in _PACKAGES)
-
-
 def _debuggers_thread() -> bool:
-    thread = threading._active.get(get_ident())  # type: ignore[attr-defined]
-    marked = getattr(thread, "is_pydev_daemon_thread", False) or getattr(thread, "pydev_do_not_trace", False)
-    return bool(marked)
+    return bridge.is_debugger_thread(threading._active.get(get_ident()))  # type: ignore[attr-defined]
 
 
 def _closing(exc: BaseException) -> bool:

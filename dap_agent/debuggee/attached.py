@@ -64,10 +64,7 @@ def attach(record: Optional[bool] = None) -> None:
         from . import recorder
 
         own = (settings["bootstrap"] + os.sep,) if settings is not None else ()
-        try:
-            recorder.start((*own, *debugger_folders()), True, bool(record))
-        except Exception as error:  # stops have to work without it
-            recorder.give_up(error)
+        recorder.start((*own, *debugger_folders()), True, bool(record))
 
 
 def _no_debugger() -> bool:

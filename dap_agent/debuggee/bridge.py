@@ -373,7 +373,7 @@ def _untrace_frames() -> None:
             frame = frame.f_back
 
 
-def is_debugger_thread(thread: threading.Thread) -> bool:
+def is_debugger_thread(thread: Optional[threading.Thread]) -> bool:
     """Whether *thread* is one of the debugger's own: it must never be stopped."""
     return bool(getattr(thread, "is_pydev_daemon_thread", False) or getattr(thread, "pydev_do_not_trace", False))
 

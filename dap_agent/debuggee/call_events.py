@@ -9,10 +9,7 @@ All code is executed by `exec` in the end, module by module, and of that there i
 
 from __future__ import annotations
 
-import _thread
-import collections
 import itertools
-import operator
 import sys
 import time
 import weakref
@@ -20,9 +17,10 @@ from functools import partial
 from types import CodeType, FrameType
 from typing import Any, Callable
 
-from . import net
-from .call_frames import identity, is_function, is_ours, running
+from . import c_threads, net
+from .call_frames import identity, is_function, running
 from .calls import READS_LATER, Memory, Record, clock
+from .interrupts import is_ours
 from .recursing import complete, three_deep
 
 _TOOLS = (5, 3, 4)  # debugger, coverage and profiler have a meaning; raise_events.py has 4 or 3
@@ -42,7 +40,6 @@ _CREDIT = 0.02  # seconds that events may cost at once
 _SHARE = 0.06  # of the time that has passed since, the part that they get
 
 _monitoring: Any = getattr(sys, "monitoring", None)
-_call: Any = getattr(operator, "call", None)  # 3.11+
 _sleep = time.sleep
 _traceback = BaseException.__dict__["__traceback__"].__get__
 _AT_LIMIT = ("maximum recursion depth exceeded",)
@@ -264,7 +261,7 @@ class CallEvents:
             self._later()
 
     def _later(self) -> None:
-        """Give the next budgets, in a while. C code does it: a thread that runs no Python is not seen by debuggers."""
+        """Give the next budgets, in a while."""
         if self._pending or self._tool is None:
             return
         self._pending.append(True)
@@ -275,19 +272,12 @@ class CallEvents:
             map(partial, always(set_events), always(tool), self._hot, always(self._events)),
             self._ends,
         )
-        try:
-            _start_new_thread()(collections.deque, (map(_call, steps), 0))
-        except RuntimeError:  # the interpreter shuts down, or there may be no more threads
+        if not c_threads.start(steps):
             self._pending.clear()
 
     def _set_unwinds(self, wanted: bool) -> None:
         if self._tool is not None:
             _monitoring.set_events(self._tool, _monitoring.events.PY_UNWIND if wanted else 0)
-
-
-def _start_new_thread() -> Any:
-    """Of the interpreter: pydevd's would tell an editor of the thread."""
-    return getattr(_thread, "_original_start_new_thread", None) or _thread.start_new_thread
 
 
 _raises = "%s.raise_events" % __package__

@@ -6,7 +6,6 @@ Nor does anything here make an audit event, which the program or we ourselves mi
 from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found]
-import os
 import sys
 import threading
 from _thread import get_ident
@@ -14,7 +13,6 @@ from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 from . import reading, stop
-from .interrupts import is_ours as is_ours
 
 _FUNCTION = 0x02  # CO_NEWLOCALS: module and class bodies have none
 _PARTS = frozenset(("<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>"))
@@ -118,12 +116,3 @@ def task_name() -> str | None:
         return None
     found = stop.this_task()
     return found["name"] if found is not None else None
-
-
-_FOLDER = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
-_PACKAGES = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
-
-
-def is_installed(filename: str) -> bool:
-    """Whether code is the standard library's or a package's, as its path tells."""
-    return filename.startswith((_FOLDER, "<frozen")) or any(part in filename for part in _PACKAGES)

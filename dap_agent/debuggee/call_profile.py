@@ -6,7 +6,7 @@ time that it may take is used up, it is taken out of the thread that calls, and 
 
 from __future__ import annotations
 
-import collections
+import contextlib
 import itertools
 import opcode
 import os
@@ -18,11 +18,11 @@ from functools import partial
 from types import CodeType, FrameType
 from typing import Any, Callable
 
-from . import net, reading, states
-from .call_events import _start_new_thread
-from .call_frames import identity, is_ours
+from . import c_threads, net, new_threads, reading, states, stop
+from .call_frames import identity
 from .call_switch import Switch, Thread
 from .calls import READS_LATER, Memory, clock
+from .interrupts import is_ours
 
 _BUDGET = 200  # calls of one function between two looks at the clock
 _OFTEN = 0.05  # seconds within which so many of them are very often
@@ -118,12 +118,12 @@ class CallProfile:
         except states.Unfit as error:
             self.why_not = str(error)
             return False
-        _watch_new_threads(self)
+        new_threads.tell("calls", self.join)
         if running:
             # the one that runs this has come for it alone
             own = {get_ident()} - {reading.own(threading._main_thread, "_ident")}  # type: ignore[attr-defined]
             known = dict(threading._active)  # type: ignore[attr-defined]
-            self._switch.join_running({*own, *(number for number in known if _belongs_to_debugger(known[number]))})
+            self._switch.join_running({*own, *(number for number in known if stop.is_debuggers(known[number]))})
             self._begun = True
         elif not _is_debuggers():
             self._switch.join()
@@ -340,18 +340,12 @@ class CallProfile:
         return False
 
     def _wake(self) -> None:
-        """Have the function put in again, in a while.
-
-        C code does it: a thread that runs no Python is not seen by debuggers.
-        """
+        """Have the function put in again, in a while."""
         self._idle = 0
         if self._wakes:
             return
         self._wakes = True
-        steps = itertools.chain.from_iterable(iter(self._next, None))
-        try:
-            _start_new_thread()(collections.deque, (map(partial.__call__, steps), 0))
-        except RuntimeError:  # the interpreter shuts down, or there may be no more threads
+        if not c_threads.start(itertools.chain.from_iterable(iter(self._next, None))):
             self._wakes = False
 
     def _next(self) -> tuple[Any, ...] | None:
@@ -392,43 +386,12 @@ class CallProfile:
 
 def _is_debuggers() -> bool:
     """Whether this thread is one of the debugger's own."""
-    return _belongs_to_debugger(threading._active.get(get_ident()))  # type: ignore[attr-defined]
-
-
-def _belongs_to_debugger(thread: Any) -> bool:
-    return any(reading.own(thread, name) is True for name in ("is_pydev_daemon_thread", "pydev_do_not_trace"))
-
-
-class _Undisturbed:
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *exc: object) -> None:
-        pass
+    return stop.is_debuggers(threading._active.get(get_ident()))  # type: ignore[attr-defined]
 
 
 def _undisturbed(raises: Any) -> Any:
     """While a profile function comes and goes in this thread, no trace function of ours is in the place beside it."""
-    return raises.suspended() if raises is not None else _Undisturbed()
-
-
-_watching: list[CallProfile] = []
-
-
-def _watch_new_threads(watching: CallProfile) -> None:
-    """Each thread that `threading` starts calls this at its beginning. `threading.setprofile` is the program's."""
-    first = not _watching
-    _watching[:] = [watching]
-    if not first:
-        return
-    stock = threading.Thread._set_tstate_lock  # type: ignore[attr-defined]
-
-    def _set_tstate_lock(self: Any) -> None:
-        stock(self)
-        if not _belongs_to_debugger(self):
-            _watching[0].join()
-
-    threading.Thread._set_tstate_lock = _set_tstate_lock  # type: ignore[attr-defined]
+    return raises.suspended() if raises is not None else contextlib.nullcontext()
 
 
 def _begins(code: CodeType, offset: int) -> bool:

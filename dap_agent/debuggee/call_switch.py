@@ -18,19 +18,12 @@ from itertools import chain
 from typing import Any, Collection, Dict, Set
 
 from . import clib
-from .states import Unfit, Word, address
+from .states import Dying, Unfit, Word, address
 
 _STATE_WORDS = 14  # of PyThreadState, among which the function is
 _NUMBER_WITHIN = 32  # and the thread's number
 _MANY = 1 << 40
 _POINTS = sys.version_info >= (3, 10)  # to where the flag is
-
-
-class _Dying(partial):  # type: ignore[type-arg]
-    """Is called when it dies: no Python code runs then."""
-
-    __slots__ = ()
-    __del__ = partial.__call__
 
 
 class _Flag(ctypes.Union):
@@ -67,7 +60,7 @@ class Thread:
 
     def ended(self) -> Any:
         """To be kept by the thread: its death means that the state is about to be freed."""
-        return _Dying(setattr, self._word, "address", _nowhere)
+        return Dying(setattr, self._word, "address", _nowhere)
 
 
 def _hide(function: Any) -> None:
@@ -143,8 +136,8 @@ class Switch:
             found = Thread(clib.python.PyThreadState_Get())
             # the last goes first: from then on nobody writes into the state of this thread
             _here.at_its_end = [
-                _Dying(self.off.discard, found),
-                _Dying(self.threads.pop, ident, None),
+                Dying(self.off.discard, found),
+                Dying(self.threads.pop, ident, None),
                 found.ended(),
             ]
             self.threads[ident] = found

@@ -23,13 +23,13 @@ from .call_frames import (
     caller_of,
     identity,
     is_function,
-    is_installed,
     locals_of,
     made_for,
     running,
     task_name,
     thread_name,
 )
+from .installed import is_installed
 from .secrets import Secrets
 
 MOST = 1000

@@ -9,10 +9,9 @@ from __future__ import annotations
 import os
 from types import TracebackType
 
-_OURS = ("<dap-agent", os.path.dirname((lambda: None).__code__.co_filename))
-_LIBRARY = ("<frozen", os.path.dirname(os.path.abspath(os.__file__)) + os.sep)
-_PACKAGES = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
+from .installed import in_packages, is_installed
 
+_OURS = ("<dap-agent", os.path.dirname((lambda: None).__code__.co_filename))
 _SENT = "__dap_agent_sent__"
 
 _attributes = BaseException.__dict__["__dict__"].__get__
@@ -30,10 +29,8 @@ def is_ours(error: BaseException, *, packages: bool = False) -> bool:
     trace: TracebackType | None = _traceback(error)
     while trace is not None:
         name = trace.tb_frame.f_code.co_filename
-        if not name.startswith(_OURS):
-            installed = any(part in name for part in _PACKAGES)
-            if not (packages if installed else name.startswith(_LIBRARY)):
-                return False
+        if not name.startswith(_OURS) and (not is_installed(name) or (in_packages(name) and not packages)):
+            return False
         trace = trace.tb_next
     return True
 

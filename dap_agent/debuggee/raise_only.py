@@ -64,6 +64,7 @@ class _Listener(tracefunc.Listener):
                     break
             else:
                 return
+        interrupts.came(exc)
         self._watch.met(exc, frame)
 
     def affords(self) -> int:

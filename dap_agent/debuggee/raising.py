@@ -94,11 +94,8 @@ def _record(wanted: bool, running: bool = False) -> None:
     if wanted:
         from . import recorder, stop
 
-        try:
-            recorder.start(stop.debugger_folders(), running)
-        except Exception as error:  # stops have to work without it
-            recorder.give_up(error)
-    elif not wanted:
+        recorder.start(stop.debugger_folders(), running)
+    else:
         recording: Any = sys.modules.get("%s.recorder" % __package__)
         if recording is not None:
             recording.stop_recording()

@@ -35,16 +35,26 @@ _followed = False  # forks and tests, for good
 
 
 def start(hidden: tuple[str, ...] = (), running: bool = False, in_full: bool = False) -> bool:
-    """Record from now on; False if the program has taken what that needs.
+    """Record from now on; False if that cannot be done: stops work without it, and who asks for it later is told why.
 
     Args:
         hidden: folders whose code is not the user's.
         running: whether the program runs already: then its functions, or threads, are looked for.
         in_full: below Python 3.12 see each call, whatever that costs.
     """
-    global _memory, _source, _why_not, _followed
+    global _why_not
     if _memory is not None:
         return True
+    try:
+        return _begin(hidden, running, in_full)
+    except Exception as error:  # whatever is odd in this interpreter
+        _why_not = "The recorder is off: it could not begin (%s: %s)." % (type(error).__name__, error)
+        stop_recording()
+        return False
+
+
+def _begin(hidden: tuple[str, ...], running: bool, in_full: bool) -> bool:
+    global _memory, _source, _why_not, _followed
     memory = calls.Memory((stop.OURS, *hidden))
     source: call_events.CallEvents | call_profile.CallProfile
     if sys.version_info >= (3, 12):
@@ -71,13 +81,6 @@ def start(hidden: tuple[str, ...] = (), running: bool = False, in_full: bool = F
             if type(each) is FunctionType:
                 source.saw(each.__code__)
     return True
-
-
-def give_up(error: Exception) -> None:
-    """It could not begin; who asks for it later is told so."""
-    global _why_not
-    _why_not = "The recorder is off: it could not begin (%s: %s)." % (type(error).__name__, error)
-    stop_recording()
 
 
 def stop_recording() -> None:

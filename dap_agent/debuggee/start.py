@@ -54,10 +54,7 @@ def start(settings: Dict[str, Any]) -> None:
     originals.when_started(set(sys.modules) - settings["imported"])
     at_raise.install(settings["at_raise"], ignored)
     if settings["record"] is not False:
-        try:
-            recorder.start((settings["bootstrap"] + os.sep,), in_full=bool(settings["record"]))
-        except Exception as error:  # stops have to work without it
-            recorder.give_up(error)
+        recorder.start((settings["bootstrap"] + os.sep,), in_full=bool(settings["record"]))
 
 
 def locked(path: str) -> bool:

@@ -9,6 +9,7 @@ import ctypes
 import gc
 import struct
 import sys
+from functools import partial
 from typing import Any, Callable, List, NamedTuple
 
 from . import clib
@@ -36,6 +37,13 @@ class Word(ctypes.Union):
         ("ints", ctypes.POINTER(ctypes.c_int)),
         ("objects", ctypes.POINTER(ctypes.py_object)),
     ]
+
+
+class Dying(partial):  # type: ignore[type-arg]
+    """Is called when it dies: no Python code runs then, so no other thread meanwhile."""
+
+    __slots__ = ()
+    __del__ = partial.__call__
 
 
 def address(thing: Any) -> int:

@@ -203,14 +203,18 @@ def thread_names() -> dict[int, str]:
     return names
 
 
+def is_debuggers(thread: Any) -> bool:
+    """Whether a Thread is marked as one of the debugger's own."""
+    return any(reading.own(thread, name) is True for name in ("is_pydev_daemon_thread", "pydev_do_not_trace"))
+
+
 def debugger_threads() -> set[int]:
     """Idents of the debugger's own threads."""
     found = set()
     active = threading._active  # type: ignore[attr-defined]
     for ident, thread in reading.entries(active, 10000) if issubclass(type(active), dict) else []:
-        marks = (reading.own(thread, "is_pydev_daemon_thread"), reading.own(thread, "pydev_do_not_trace"))
         where = reading.module(type(thread)) or ""
-        if True in marks or where.startswith(("pydevd", "_pydevd", "_pydev_bundle", "debugpy")):
+        if is_debuggers(thread) or where.startswith(("pydevd", "_pydevd", "_pydev_bundle", "debugpy")):
             found.add(ident)
     return found
 

@@ -18,15 +18,14 @@ import contextlib
 import ctypes
 import os
 import sys
-import threading
 import time
 from _thread import _local, get_ident, start_new_thread
 from functools import partial
 from types import FrameType, TracebackType
 from typing import Any, Dict, Iterator, List, Optional, Set
 
-from . import clib
-from .states import ITEMS, LIST_ITEMS, Unfit, Word, address, find
+from . import clib, new_threads
+from .states import ITEMS, LIST_ITEMS, Dying, Unfit, Word, address, find
 
 _EXCEPTION, _RETURN = 1, 3  # Include/cpython/pystate.h: PyTrace_*
 _MANY = 1 << 40
@@ -47,13 +46,6 @@ _limit, _references, _pid, _clock, _sleep = (
 
 FIRST_DELAY, LAST_DELAY = 0.02, 2.0
 """Seconds after which a thread is watched again whose place another tracer had, or that had other events."""
-
-
-class _Dying(partial):  # type: ignore[type-arg]
-    """Is called when it dies: no Python code runs then, so no other thread meanwhile."""
-
-    __slots__ = ()
-    __del__ = partial.__call__
 
 
 class _Spare:
@@ -157,7 +149,7 @@ def install(listener: Listener) -> None:
     _listener = listener
     _running_in = _pid()
     watch_this_thread()
-    _watch_new_threads()
+    new_threads.tell("exceptions", watch_this_thread)
     atexit.register(end)  # nothing may be told while the interpreter is taken apart
     os.register_at_fork(before=_suspend, after_in_parent=_resume, after_in_child=_forked)
 
@@ -228,26 +220,14 @@ def _arm() -> None:
         found.word.address = clib.python.PyThreadState_Get()
         # the last goes first: from then on nobody writes into the state of this thread, which is about to be freed
         _here.at_its_end = [
-            _Dying(_free.append, found),
-            _Dying(_threads.pop, ident, None),
-            _Dying(setattr, found.late, "address", _nowhere),
-            _Dying(setattr, found.word, "address", _nowhere),
+            Dying(_free.append, found),
+            Dying(_threads.pop, ident, None),
+            Dying(setattr, found.late, "address", _nowhere),
+            Dying(setattr, found.word, "address", _nowhere),
         ]
         _threads[ident] = found
     if not found.state[_slot]:
         found.state[_slot] = _function
-
-
-def _watch_new_threads() -> None:
-    """Each thread that `threading` starts calls this at its beginning."""
-    stock = threading.Thread._set_tstate_lock  # type: ignore[attr-defined]
-
-    def _set_tstate_lock(self: Any) -> None:
-        stock(self)
-        if not (getattr(self, "is_pydev_daemon_thread", False) or getattr(self, "pydev_do_not_trace", False)):
-            watch_this_thread()
-
-    threading.Thread._set_tstate_lock = _set_tstate_lock  # type: ignore[attr-defined]
 
 
 def _spare_many() -> None:
@@ -330,7 +310,7 @@ def _failed(found: Optional[Watched], error: BaseException, what: int, arg: int)
             found.parts[2].address = arg + ITEMS
             found.state[_slot] = 0
             _lay(found, found.parts[7](), 1)
-            _lay(found, _Dying(soon), 2)
+            _lay(found, Dying(soon), 2)
             # no `later` now: a thread that has not yet begun bears the number of the one that starts it
         else:
             _in_a_thread(partial(_sleep, 0.001), soon)
@@ -426,7 +406,7 @@ def audited(event: str, args: Any) -> Any:
             state[_slot] = 0  # else the interpreter would count one tracer too few (3.8, 3.9: no lines are told then)
         found.late.address = _nowhere
         later()
-        return _Dying(setattr, found, "away", False)  # in C, when no Python code is left to run before the change
+        return Dying(setattr, found, "away", False)  # in C, when no Python code is left to run before the change
     if there == _function and args and _alone:
         if event in _CHEAP:
             _left -= 1
@@ -445,7 +425,7 @@ def audited(event: str, args: Any) -> Any:
 
 def _not_even_begun(found: Watched, error: BaseException) -> None:
     """`_told` could not be called, exactly at the limit: see `_failed`. The flag is to go when it has been printed."""
-    _attributes(error)["over"] = _Dying(found.ints.__setitem__, _depth + 1, 0)
+    _attributes(error)["over"] = Dying(found.ints.__setitem__, _depth + 1, 0)
     found.state[_slot] = 0
     later()
 
