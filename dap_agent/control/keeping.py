@@ -2,14 +2,11 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dap_agent.control import kept, registry
 from dap_agent.control.kept import Kept
 from dap_agent.errors import DapAgentError
-
-if TYPE_CHECKING:
-    from dap_agent.fixes.edits import ChangeSet
 
 
 def offered(folders: Sequence[Path]) -> list[Kept]:
@@ -22,12 +19,7 @@ def offered(folders: Sequence[Path]) -> list[Kept]:
         DapAgentError: the folder where sessions meet is another user's.
     """
     live = {entry.id for entry in registry.sweep()}
-    return [
-        one
-        for one in kept.all_kept()
-        if one.session not in live
-        and (not folders or any(one.root.is_relative_to(it) or it.is_relative_to(one.root) for it in folders))
-    ]
+    return [one for one in kept.all_kept() if one.session not in live and (not folders or one.within(folders))]
 
 
 def find(id: str, folders: Sequence[Path] = ()) -> Kept:
@@ -68,20 +60,12 @@ def _fix(one: Kept) -> dict[str, Any]:
 
     assert one.fix is not None, "the caller has looked"
     fix = {key: one.fix[key] for key in ("id", "title", "proved", "applied")}
-    changes = _plan(one)
+    changes = one.planned()
     if changes is None:
         return {**fix, "fits": False, "diff": "", "files": []}
     texts = file_texts(changes)
     files = [{**file, **texts[file["path"]]} for file in changed_files(changes)]
     return {**fix, "applied": False, "fits": True, "diff": changes.masked_diff(), "files": files}
-
-
-def _plan(one: Kept) -> "ChangeSet | None":
-    """What the fix would do; None if it does not fit the files, which it does not if it is in them."""
-    try:
-        return one.plan()
-    except (DapAgentError, OSError):
-        return None
 
 
 def apply(one: Kept, *, unproved: bool = False) -> list[str]:
@@ -96,15 +80,21 @@ def apply(one: Kept, *, unproved: bool = False) -> list[str]:
     Raises:
         DapAgentError: nothing was written.
     """
-    from dap_agent.fixes import applying
-    from dap_agent.fixes.workspace import Workspace
-
     if one.fix is None:
         raise DapAgentError("No fix was kept: start the program again, and have its exception investigated.")
-    if one.fix["applied"] and _plan(one) is None:  # else somebody has taken it out of the files
+    if one.fix["applied"] and one.planned() is None:  # else somebody has taken it out of the files
         raise DapAgentError("This fix is applied already.")
     if not one.fix["proved"] and not unproved:
         raise DapAgentError("The fix is not proved, so it was not written. With --unproved it is written all the same.")
+    return write(one)
+
+
+def write(one: Kept) -> list[str]:
+    """The same, whatever is known of the fix; there is one."""
+    from dap_agent.fixes import applying
+    from dap_agent.fixes.workspace import Workspace
+
+    assert one.fix is not None, "the caller has looked"
     changes = one.plan()
     applying.apply(Workspace(one.root), changes, label=one.fix["title"])
     kept.mark(one.root, one.fix["id"], applied=True)
@@ -120,10 +110,9 @@ def undo(one: Kept) -> list[str]:
     Raises:
         DapAgentError: nothing was taken back.
     """
-    from dap_agent.fixes import applying
     from dap_agent.fixes.undo_record import records
 
-    if one.fix is None or not one.fix["applied"] or _plan(one) is not None:
+    if one.fix is None or not one.fix["applied"] or one.planned() is not None:
         raise DapAgentError("This fix is not applied.")
     found = records(one.root)
     if not found or found[-1].label != one.fix["title"]:
@@ -131,6 +120,14 @@ def undo(one: Kept) -> list[str]:
             "This fix is not the last that dap-agent has written here: take it back in your editor or by version "
             "control."
         )
+    return take_back(one)[1]
+
+
+def take_back(one: Kept) -> tuple[str, list[str]]:
+    """Take back what was written last in the workspace, the kept fix or another: its title and the files."""
+    from dap_agent.fixes import applying
+
     undone = applying.undo(one.root)
-    kept.mark(one.root, one.fix["id"], applied=False)
-    return [str(path) for path in (*undone.restored, *undone.removed)]
+    if one.fix is not None and undone.label == one.fix["title"]:
+        kept.mark(one.root, one.fix["id"], applied=False)
+    return undone.label, [str(path) for path in (*undone.restored, *undone.removed)]

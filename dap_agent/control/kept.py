@@ -9,10 +9,12 @@ import contextlib
 import hashlib
 import json
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dap_agent.control.registry import overlap
 from dap_agent.errors import DapAgentError
 from dap_agent.session.paths import private_dir, state_dir
 
@@ -69,6 +71,17 @@ class Kept:
             if (digest(path.read_bytes()) if path.exists() else None) != known:
                 raise StaleFile(f"{path.name} has changed since the fix was made.")
         return plan_proposal(Workspace(self.root), parse(self.fix["proposal"]))
+
+    def planned(self) -> "ChangeSet | None":
+        """The same; None if the fix does not fit the files, which it does not if it is in them."""
+        try:
+            return self.plan()
+        except (DapAgentError, OSError):
+            return None
+
+    def within(self, folders: Iterable[Path]) -> bool:
+        """Whether it is of one of *folders*, or of a folder in or above one."""
+        return overlap([self.root], folders)
 
     @property
     def stands(self) -> bool:

@@ -70,8 +70,12 @@ class Entry:
 
     def within(self, folders: Iterable[Path]) -> bool:
         """Whether it is about one of *folders*, or about a folder in or above one."""
-        own = [Path(folder) for folder in self.workspace]
-        return any(mine.is_relative_to(other) or other.is_relative_to(mine) for other in folders for mine in own)
+        return overlap([Path(folder) for folder in self.workspace], folders)
+
+
+def overlap(own: Sequence[Path], folders: Iterable[Path]) -> bool:
+    """Whether one of *own* is one of *folders*, or in or above one; all are absolute, links resolved."""
+    return any(mine.is_relative_to(other) or other.is_relative_to(mine) for other in folders for mine in own)
 
 
 def parse(data: Any) -> Entry | None:

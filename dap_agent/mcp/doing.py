@@ -3,7 +3,7 @@
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from dap_agent.control import kept
+from dap_agent.control import keeping
 from dap_agent.errors import DapAgentError
 from dap_agent.mcp.following import Following, Tell, following
 from dap_agent.mcp.looking import bounded
@@ -78,7 +78,7 @@ async def apply_fix(face: "Face", arguments: dict[str, Any], tell: Tell) -> Resu
             "apply_fix with unproved=true."
         )
     if found.kept is not None:
-        files = await asyncio.to_thread(_apply_kept, found.kept)
+        files = await asyncio.to_thread(keeping.write, found.kept)
         said = ""
     else:
         async with connected(_live(found)) as (client, _):
@@ -92,7 +92,7 @@ async def undo_fix(face: "Face", arguments: dict[str, Any], tell: Tell) -> Resul
     """See `tools.host_tools`."""
     found = await face.sessions.choose(arguments.get("session"))
     if found.kept is not None:
-        title, files = await asyncio.to_thread(_undo_kept, found.kept)
+        title, files = await asyncio.to_thread(keeping.take_back, found.kept)
         said = ""
     else:
         async with connected(_live(found)) as (client, _):
@@ -202,23 +202,3 @@ def _live(found: Found) -> "Entry":
 
 def _reloaded(done: dict[str, Any]) -> str:
     return f"{done['reload']['summary']} " if done["reload"] else ""
-
-
-def _apply_kept(found: kept.Kept) -> list[str]:
-    from dap_agent.fixes import applying
-    from dap_agent.fixes.workspace import Workspace
-
-    assert found.fix is not None, "there is one"
-    changes = found.plan()
-    applying.apply(Workspace(found.root), changes, label=found.fix["title"])
-    kept.mark(found.root, found.fix["id"], applied=True)
-    return [str(change.path) for change in changes.files]
-
-
-def _undo_kept(found: kept.Kept) -> tuple[str, list[str]]:
-    from dap_agent.fixes import applying
-
-    undone = applying.undo(found.root)
-    if found.fix is not None and undone.label == found.fix["title"]:
-        kept.mark(found.root, found.fix["id"], applied=False)
-    return undone.label, [str(path) for path in (*undone.restored, *undone.removed)]

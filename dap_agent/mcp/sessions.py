@@ -152,12 +152,9 @@ class Sessions:
             paths = [(path.stat().st_mtime, path) for path in kept.folder().glob("*.json")]
             for _, path in sorted(paths, reverse=True):
                 one = kept.load(path)
-                if one is not None and one.session not in live and self._is_ours(one.root):
+                if one is not None and one.session not in live and one.within(self.folders):
                     found.append(Found(one.session, None, {}, one))
         return found
-
-    def _is_ours(self, root: Path) -> bool:
-        return any(root.is_relative_to(folder) or folder.is_relative_to(root) for folder in self.folders)
 
 
 @contextlib.asynccontextmanager

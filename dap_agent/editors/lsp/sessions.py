@@ -157,7 +157,7 @@ class Sessions:
             if followed.refused and followed.entry.id not in there:  # without a connection nothing else tells of it
                 self.dropped(followed.entry)
         before = {key: found for key, (found, _) in self._kept.items()}
-        now = {str(one.root): one for one in over if not folders or _within(one.root, folders)}
+        now = {str(one.root): one for one in over if not folders or one.within(folders)}
         anew, self._saved = self._saved, False
         if now != before or anew:
             self._kept = {
@@ -260,31 +260,29 @@ def _sweep(entry: registry.Entry) -> None:
         registry.remove(entry)
 
 
-def _within(root: Path, folders: Sequence[Path]) -> bool:
-    return any(root.is_relative_to(folder) or folder.is_relative_to(root) for folder in folders)
-
-
 def _over(found: kept.Kept) -> Session:
     """A session that is over, as it is offered: its fix is planned on the files as they are now."""
     stop = state.parse_stop(found.stop)
     stop = stop.with_text() if stop is not None else None
     fix = None
     if found.fix is not None:
-        files: tuple[state.FixFile, ...] | None = ()
-        if not found.fix["applied"]:
-            try:
-                from dap_agent.control.views import file_texts
-
-                texts = file_texts(found.plan())
-                files = tuple(
-                    state.FixFile(state.real(path), text["oldText"], text["newText"]) for path, text in texts.items()
-                )
-            except (DapAgentError, OSError):
-                files = None  # it does not fit the files any more
+        given, files = found.fix, _files(found)
         if files is not None:
-            given = found.fix
             fix = state.Fix(
                 given["id"], given["title"], str(found.root), given["proved"], given["applied"], files, stop
             )
     shown = stop if found.stands else None
     return Session(found.session, False, "ended", (str(found.root),), shown, None, fix)
+
+
+def _files(found: kept.Kept) -> tuple[state.FixFile, ...] | None:
+    """What a kept fix would do to the files; None if it does not fit them any more."""
+    from dap_agent.control.views import file_texts
+
+    if found.fix is None or found.fix["applied"]:
+        return ()
+    changes = found.planned()
+    if changes is None:
+        return None
+    texts = file_texts(changes)
+    return tuple(state.FixFile(state.real(path), text["oldText"], text["newText"]) for path, text in texts.items())
