@@ -168,12 +168,14 @@ class Runner:
         """The result, and whether pytest got as far as a session."""
         scratch, mark = self.scratch, secrets.token_hex(4)
         config, report = scratch.private / f"config-{mark}.json", scratch.private / f"report-{mark}.jsonl"
+        early, late = self._import_roots()
+        paths = self._paths(early)
         data = {
             "report": str(report),
             "root": str(scratch.root),
             "files": list(files),
-            "paths": self._paths(),
-            "late_paths": self._late_paths(),
+            "paths": paths,
+            "late_paths": [str(copy) for copy in late],
             "places": [[str(original), str(copy)] for original, copy in scratch.places],
             "watch": [str(copy) for path in self.watch if (copy := scratch.copy_of(path)) is not None],
             "addopts": not self._without_addopts,
@@ -183,14 +185,23 @@ class Runner:
         finished = await run(
             [str(self.python), str(_RUNNER), str(config)],
             cwd=scratch.root,
-            env=self._environment(),
+            env=self._environment(paths),
             folder=scratch.base,
             timeout=timeout,
         )
         events = _events(report)
         return self._result(finished, events, timeout), any(event["kind"] == "session" for event in events)
 
-    def _paths(self) -> list[str]:
+    def _import_roots(self) -> tuple[list[Path], list[Path]]:
+        """The copies of the import roots that go first on `sys.path`, and those that go last.
+
+        A namespace package's folder is taken for an import root, and may hold a `types.py`.
+        """
+        copies = [copy for path in self.import_roots if (copy := self.scratch.copy_of(path)) is not None]
+        late = [copy for copy in copies if _shadows(copy)]
+        return [copy for copy in copies if copy not in late], late
+
+    def _paths(self, import_roots: Sequence[Path]) -> list[str]:
         """What goes first on `sys.path`."""
         root = self.scratch.root
         source = root / "src"
@@ -199,25 +210,18 @@ class Runner:
             paths.append(root)
         if source.is_dir() and not (source / "__init__.py").exists():
             paths.append(source)
-        paths += [copy for copy in self._import_roots() if not _shadows(copy)]
+        paths += import_roots
         if self.scratch.packages.exists():
             paths.append(self.scratch.packages)
         return list(dict.fromkeys(str(path) for path in paths))
 
-    def _late_paths(self) -> list[str]:
-        """What goes last: a namespace package's folder is taken for an import root, and may hold a `types.py`."""
-        return [str(copy) for copy in self._import_roots() if _shadows(copy)]
-
-    def _import_roots(self) -> list[Path]:
-        return [copy for path in self.import_roots if (copy := self.scratch.copy_of(path)) is not None]
-
-    def _environment(self) -> dict[str, str]:
+    def _environment(self, paths: Sequence[str]) -> dict[str, str]:
         env = {name: value for name, value in handed_on(self.env).items() if not name.startswith(_DROPPED)}
         inherited = [entry for entry in env.get("PYTHONPATH", "").split(os.pathsep) if entry]
         mapped = [str(self.scratch.copy_of(Path(entry).resolve()) or entry) for entry in inherited]
         # at an interpreter's start nothing may hide the standard library; the runner adds the rest
-        paths = [path for path in self._paths() if not _shadows(Path(path))]
-        env["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([*paths, *mapped]))
+        harmless = [path for path in paths if not _shadows(Path(path))]
+        env["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([*harmless, *mapped]))
         env["PYTHONDONTWRITEBYTECODE"] = "1"
         env["PYTHONBREAKPOINT"] = "0"  # nobody is there to answer a prompt
         env["TMPDIR"] = str(self.scratch.temp)
