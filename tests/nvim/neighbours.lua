@@ -33,7 +33,7 @@ vim.api.nvim_create_autocmd('BufWritePre', {
 })
 
 local function text()
-  return table.concat(vim.api.nvim_buf_get_lines(buffer, 0, -1, true), '\n') .. '\n'
+  return driver.text(buffer)
 end
 
 --- The code actions at a word of a line by their servers, as the menu has them.
@@ -57,18 +57,9 @@ end
 --- Take the one of our code actions of a line that begins with *title*.
 local function take(title, line)
   vim.api.nvim_win_set_cursor(0, { line, 0 })
-  local taken
-  vim.lsp.buf.code_action({
-    apply = true,
-    filter = function(action)
-      local meant = vim.startswith(action.title, title)
-      taken = taken or meant
-      return meant
-    end,
-  })
-  wait('the action ' .. title, function()
-    return taken
-  end)
+  local options, taken = driver.action(title)
+  vim.lsp.buf.code_action(options)
+  wait('the action ' .. title, taken)
 end
 
 local events = driver.debug()

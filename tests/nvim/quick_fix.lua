@@ -16,24 +16,15 @@ local buffer = vim.api.nvim_get_current_buf()
 --- Take a code action of a line.
 local function take(title, line)
   vim.api.nvim_win_set_cursor(0, { line, 0 })
-  local taken
+  local options, taken = driver.action(title)
   wait('the action ' .. title, function()
-    vim.lsp.buf.code_action({
-      apply = true,
-      filter = function(action)
-        local meant = vim.startswith(action.title, title)
-        taken = taken or meant
-        return meant
-      end,
-    })
-    return vim.wait(500, function()
-      return taken
-    end, 10)
+    vim.lsp.buf.code_action(options)
+    return vim.wait(500, taken, 10)
   end)
 end
 
 local function text()
-  return table.concat(vim.api.nvim_buf_get_lines(buffer, 0, -1, true), '\n') .. '\n'
+  return driver.text(buffer)
 end
 
 lens(buffer, 'Autodebug this exception')

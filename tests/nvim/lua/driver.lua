@@ -72,6 +72,29 @@ function M.lens(buffer, text, seconds)
   return value
 end
 
+--- All that a buffer holds.
+function M.text(buffer)
+  return table.concat(vim.api.nvim_buf_get_lines(buffer, 0, -1, true), '\n') .. '\n'
+end
+
+--- What has Neovim take the code action that begins with *title*.
+---@return table options for `vim.lsp.buf.code_action`
+---@return fun(): boolean taken whether it has been offered
+function M.action(title)
+  local taken = false
+  local options = {
+    apply = true,
+    filter = function(action)
+      local meant = vim.startswith(action.title, title)
+      taken = taken or meant
+      return meant
+    end,
+  }
+  return options, function()
+    return taken
+  end
+end
+
 --- Begin what a launch.json says, and wait until the program stands at an exception and Neovim shows it.
 ---@param more? table of the configuration
 ---@return table events by name: the newest
